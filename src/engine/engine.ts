@@ -1,0 +1,87 @@
+/**
+ * The engine contract: a trainable model. It has the shape of the Tinker protocol, so that a laptop and a
+ * cluster differ by one line of the recipe. Algorithms live above it; an engine that cannot honour a setting
+ * throws `EngineError` at the start.
+ */
+import type { Policy } from "../rollout/policy.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+
+/** One sequence to train on. All arrays have length T; entry t belongs to the prediction of `targets[t]` from `inputs[0..t]`. */
+export interface Datum {
+  readonly inputs: Int32Array;
+  readonly targets: Int32Array;
+  /** Weight of each prediction in the loss; exactly 0 where the token was not sampled by the policy. The loss is a plain sum: whoever builds the batch divides. */
+  readonly weights: Float32Array;
+  /** `importanceSampling` and `ppo`: log-probability of the target when it was sampled. */
+  readonly logprobs?: Float32Array;
+  /** `importanceSampling` and `ppo`: advantage of the target. */
+  readonly advantages?: Float32Array;
+  /** With a KL term: log-probability under the frozen reference policy. */
+  readonly referenceLogprobs?: Float32Array;
+}
+
+/** With r = exp(logprob - sampled logprob), A the advantage and w the weight, each loss is a sum over all tokens: */
+export type Loss =
+  /** -w * logprob */
+  | { readonly type: "crossEntropy" }
+  /** -w * r * A */
+  | { readonly type: "importanceSampling" }
+  /** -w * (min(r A, clip(r, 1 - clipLow, 1 + clipHigh) A) - coefficient * kl) with kl against `referenceLogprobs` */
+  | { readonly type: "ppo"; readonly clipLow: number; readonly clipHigh: number; readonly kl?: KlTerm };
+
+/** k1: logprob - reference; k3: exp(reference - logprob) - (reference - logprob) - 1 (Schulman, "Approximating KL divergence", 2020). */
+export interface KlTerm {
+  readonly estimator: "k1" | "k3";
+  readonly coefficient: number;
+}
+
+export interface LossReport {
+  /** The sum that was differentiated. */
+  readonly loss: number;
+  /** Current log-probability of every target, one array (T) for each datum, in order. */
+  readonly logprobs: readonly Float32Array[];
+}
+
+export interface AdamOptions {
+  readonly learningRate: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly epsilon: number;
+  /** Decoupled: parameter -= learningRate * weightDecay * parameter; matrices only, not norms. */
+  readonly weightDecay: number;
+  /** The gradient is scaled down to this Euclidean norm; 0 = off. */
+  readonly maxGradientNorm: number;
+}
+
+export interface StepReport {
+  /** Euclidean norm of the accumulated gradient before clipping. */
+  readonly gradientNorm: number;
+}
+
+export interface Engine {
+  readonly tokenizer: Tokenizer;
+  /** Most tokens of one sequence. */
+  readonly contextLength: number;
+  readonly parameterCount: number;
+  /** Samples with the current weights. */
+  policy(): Policy;
+  /** Log-probability of every target under the current weights, one array (T) for each datum; no gradient. */
+  logprobs(batch: readonly Datum[]): Promise<Float32Array[]>;
+  /** Adds the gradient of the loss to what has accumulated since the last step. */
+  forwardBackward(batch: readonly Datum[], loss: Loss): Promise<LossReport>;
+  /** One AdamW update with the accumulated gradient, which is then zero again. */
+  step(options: AdamOptions): Promise<StepReport>;
+  /** Forgets the optimiser's moments and step count, as at the switch between two stages. */
+  resetOptimizer(): Promise<void>;
+  /** Writes weights, configuration, tokenizer and optimiser state into a new folder. */
+  save(folder: string): Promise<void>;
+  /** Reads what `save` wrote; the shapes must be this engine's. Throws `CheckpointError`. */
+  load(folder: string): Promise<void>;
+  /** A second copy with the weights of now that is never trained: the reference policy. */
+  snapshot(): Promise<ReferencePolicy>;
+  close(): Promise<void>;
+}
+
+export interface ReferencePolicy {
+  logprobs(batch: readonly Datum[]): Promise<Float32Array[]>;
+}

@@ -1,0 +1,25 @@
+/** What a turn of the policy means. A codec turns text into an action and back; the environment knows no text format. */
+export type Action =
+  | { readonly type: "search"; readonly query: string }
+  | { readonly type: "answer"; readonly answer: string }
+  /** Text that is no action; `reason` is one of a closed set so that it can be counted. */
+  | { readonly type: "invalid"; readonly reason: InvalidReason };
+
+export type InvalidReason = "noAction" | "emptyQuery" | "emptyAnswer" | "searchNotAllowed" | "malformed";
+
+export interface Codec {
+  /** Named in recipes and contracts, such as `search-r1`. */
+  readonly name: string;
+  /** A turn ends after the first of these; they are part of the turn's text. */
+  readonly stopStrings: readonly string[];
+  /** Every tag of the format; text from outside must never contain one. */
+  readonly tags: readonly string[];
+  /** The action of one turn's text (that turn alone, never the prompt or an observation). */
+  parse(turn: string): Action;
+  /** The shortest turn that parses to `action`. */
+  render(action: Exclude<Action, { type: "invalid" }>): string;
+  /** Wraps passages, already made safe and shortened, as the environment's answer to a search. */
+  renderObservation(passages: string): string;
+  /** What the environment says after an invalid action. */
+  readonly invalidMessage: string;
+}

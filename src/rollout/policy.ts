@@ -1,0 +1,66 @@
+/**
+ * The policy contract: completes contexts. The embedded engine, a remote engine, an OpenAI-compatible
+ * endpoint and the scripted policy implement it and pass the suite in `policy.suite.ts`.
+ */
+
+export interface PolicyIdentity {
+  /** What it is, such as `embedded`, `scripted`. */
+  readonly type: string;
+  /** Name or hash of the weights. */
+  readonly model: string;
+}
+
+export interface Context {
+  /** The whole text so far. */
+  readonly text: string;
+  /** The same as token ids, where the policy has a tokenizer; then it wins over `text`. */
+  readonly tokens?: readonly number[];
+  /** Names the episode, so that a policy may keep what it computed for its earlier turns. */
+  readonly episode?: string;
+  /** Seed of this completion; equal weights, context and seed give the same completion. */
+  readonly seed: number;
+}
+
+export interface SamplingOptions {
+  /** Most tokens of one completion. */
+  readonly maxTokens: number;
+  /** 0 = greedy. */
+  readonly temperature: number;
+  /** Nucleus mass in (0, 1]; 1 = off. */
+  readonly topP: number;
+  /** Most likely tokens kept; 0 = all. */
+  readonly topK: number;
+  /** The completion ends after the first of these strings, which is part of it. */
+  readonly stop: readonly string[];
+}
+
+export type FinishReason =
+  /** A stop string was completed. */
+  | "stop"
+  /** The end-of-text token was sampled (it is the last of `tokens`, not part of `text`). */
+  | "endOfText"
+  /** `maxTokens` was reached. */
+  | "length";
+
+export interface Completion {
+  readonly text: string;
+  /** Exactly the sampled ids, in order. */
+  readonly tokens?: readonly number[];
+  /** Natural log-probability of each sampled id at temperature 1 over the whole vocabulary. */
+  readonly logprobs?: readonly number[];
+  readonly finishReason: FinishReason;
+  readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
+}
+
+export interface Policy {
+  readonly identity: PolicyIdentity;
+  /**
+   * One completion for each context, in order. Calls may overlap: a policy gathers concurrent calls into
+   * batches by itself. Throws `PolicyError` when it cannot answer, and the signal's reason when aborted.
+   */
+  complete(
+    contexts: readonly Context[],
+    options: SamplingOptions,
+    signal?: AbortSignal,
+  ): Promise<Completion[]>;
+}

@@ -1,0 +1,96 @@
+/**
+ * Files that are never half written: a temporary name beside the target, fsync, then rename. Everything that a
+ * user waited for (checkpoints, results, indexes) goes through here.
+ */
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { FileError } from "../errors.ts";
+
+/** Replaces `path` by `data` in one step; a crash leaves the old file or the new one. Throws `FileError`. */
+export async function writeFileAtomic(path: string, data: string | Uint8Array): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    const handle = await open(temporary, "w");
+    try {
+      await handle.writeFile(data);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, path);
+    await syncFolder(dirname(path));
+  } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw fileError(`cannot write ${path}`, cause);
+  }
+}
+
+/**
+ * Makes the folder `path` appear with all its content at once: `fill` writes into a temporary folder that is
+ * then renamed. `path` must not exist. Throws `FileError`, or what `fill` throws.
+ */
+export async function createFolderAtomic(
+  path: string,
+  fill: (folder: string) => Promise<void>,
+): Promise<void> {
+  if (await exists(path)) throw new FileError(`${path} exists already; choose another folder or remove it`);
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
+  try {
+    await rm(temporary, { recursive: true, force: true });
+    await mkdir(temporary, { recursive: true });
+    await fill(temporary);
+    await syncFolder(temporary);
+    await rename(temporary, path);
+    await syncFolder(dirname(path));
+  } catch (cause) {
+    await rm(temporary, { recursive: true, force: true }).catch(() => undefined);
+    throw fileError(`cannot write ${path}`, cause);
+  }
+}
+
+export async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (isSystemError(error) && (error.code === "ENOENT" || error.code === "ENOTDIR")) return false;
+    throw error;
+  }
+}
+
+/** Turns an error of the file system into a `FileError` with advice; other errors are returned as they are. */
+export function fileError(what: string, cause: unknown): unknown {
+  if (!isSystemError(cause)) return cause;
+  const advice: Record<string, string> = {
+    ENOSPC: "the disk is full; free some space and run again",
+    EACCES: "permission denied; choose a folder you may write to",
+    EPERM: "permission denied; choose a folder you may write to",
+    EROFS: "the file system is read-only; choose another folder",
+    ENOENT: "no such file or folder; check the path",
+    ENOTDIR: "a part of the path is a file, not a folder; check the path",
+    EISDIR: "it is a folder, a file was expected; check the path",
+    EMFILE: "too many open files; raise the limit with ulimit -n",
+  };
+  return new FileError(`${what}: ${advice[cause.code ?? ""] ?? cause.message}`, { cause });
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return (
+    error instanceof Error && typeof (error as NodeJS.ErrnoException).code === "string" && "syscall" in error
+  );
+}
+
+/** Makes a rename durable; file systems that cannot sync a folder are left alone. */
+async function syncFolder(folder: string): Promise<void> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(folder, "r");
+    await handle.sync();
+  } catch (error) {
+    if (!isSystemError(error) || !["EISDIR", "EINVAL", "EPERM", "ENOTSUP"].includes(error.code ?? ""))
+      throw error;
+  } finally {
+    await handle?.close();
+  }
+}

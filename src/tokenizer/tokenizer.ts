@@ -1,0 +1,14 @@
+/** Text to token ids and back. Ids are the model's; terms of a lexical index are another matter (`retrieval/analyze`). */
+export interface Tokenizer {
+  /** SHA-256 of the vocabulary, merges and added tokens. */
+  readonly hash: string;
+  readonly vocabularySize: number;
+  /** The id that ends a text; sampled, it ends a turn. */
+  readonly endOfTextId: number;
+  /** The id used to fill batches; never carries loss. */
+  readonly paddingId: number;
+  /** Added tokens that are matched as a whole in any text (tags, control tokens); untrusted text must not hold them. */
+  readonly specialTokens: readonly string[];
+  encode(text: string): number[];
+  decode(tokens: readonly number[]): string;
+}
