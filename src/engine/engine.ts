@@ -3,37 +3,10 @@
  * cluster differ by one line of the recipe. Algorithms live above it; an engine that cannot honour a setting
  * throws `EngineError` at the start.
  */
+import type { Datum } from "../algorithm/datum.ts";
+import type { Loss } from "../algorithm/loss.ts";
 import type { Policy } from "../rollout/policy.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-
-/** One sequence to train on. All arrays have length T; entry t belongs to the prediction of `targets[t]` from `inputs[0..t]`. */
-export interface Datum {
-  readonly inputs: Int32Array;
-  readonly targets: Int32Array;
-  /** Weight of each prediction in the loss; exactly 0 where the token was not sampled by the policy. The loss is a plain sum: whoever builds the batch divides. */
-  readonly weights: Float32Array;
-  /** `importanceSampling` and `ppo`: log-probability of the target when it was sampled. */
-  readonly logprobs?: Float32Array;
-  /** `importanceSampling` and `ppo`: advantage of the target. */
-  readonly advantages?: Float32Array;
-  /** With a KL term: log-probability under the frozen reference policy. */
-  readonly referenceLogprobs?: Float32Array;
-}
-
-/** With r = exp(logprob - sampled logprob), A the advantage and w the weight, each loss is a sum over all tokens: */
-export type Loss =
-  /** -w * logprob */
-  | { readonly type: "crossEntropy" }
-  /** -w * r * A */
-  | { readonly type: "importanceSampling" }
-  /** -w * (min(r A, clip(r, 1 - clipLow, 1 + clipHigh) A) - coefficient * kl) with kl against `referenceLogprobs` */
-  | { readonly type: "ppo"; readonly clipLow: number; readonly clipHigh: number; readonly kl?: KlTerm };
-
-/** k1: logprob - reference; k3: exp(reference - logprob) - (reference - logprob) - 1 (Schulman, "Approximating KL divergence", 2020). */
-export interface KlTerm {
-  readonly estimator: "k1" | "k3";
-  readonly coefficient: number;
-}
 
 export interface LossReport {
   /** The sum that was differentiated. */

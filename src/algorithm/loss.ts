@@ -1,0 +1,24 @@
+/**
+ * The losses an engine can differentiate. With r = exp(logprob - sampled logprob), A the advantage and w the
+ * weight of a token, each is a plain sum over all tokens. `token-loss.ts` holds the same as plain functions.
+ */
+
+/**
+ * Exponents (of r and of k3) are held within +-`maxLogRatio`, so that a token whose probability moved by a factor
+ * beyond e^20 gives a finite loss and no gradient instead of infinity; verl took the same cure for its NaN losses.
+ */
+export const maxLogRatio = 20;
+
+export type Loss =
+  /** -w * logprob */
+  | { readonly type: "crossEntropy" }
+  /** -w * r * A */
+  | { readonly type: "importanceSampling" }
+  /** -w * (min(r A, clip(r, 1 - clipLow, 1 + clipHigh) A) - coefficient * kl) with kl against `referenceLogprobs` */
+  | { readonly type: "ppo"; readonly clipLow: number; readonly clipHigh: number; readonly kl?: KlTerm };
+
+/** k1: logprob - reference; k3: exp(reference - logprob) - (reference - logprob) - 1 (Schulman, "Approximating KL divergence", 2020). */
+export interface KlTerm {
+  readonly estimator: "k1" | "k3";
+  readonly coefficient: number;
+}
