@@ -1,0 +1,77 @@
+/**
+ * From rewarded trajectories to groups that can be learned from. Infrastructure failures are dropped, groups
+ * without signal may be, and everything dropped is counted.
+ */
+import { questionKey } from "../corpus/question.ts";
+import { isInfrastructureFailure } from "../environment/stop-reason.ts";
+import type { Trajectory } from "../rollout/trajectory.ts";
+import { type AdvantageOptions, groupAdvantages, hasSignal } from "./advantage.ts";
+
+export interface RewardedTrajectory {
+  readonly trajectory: Trajectory;
+  readonly reward: number;
+}
+
+export interface AdvantagedTrajectory extends RewardedTrajectory {
+  readonly advantage: number;
+}
+
+export interface GroupOptions {
+  readonly advantage: AdvantageOptions;
+  /** Drop groups whose rewards are all equal; kept, they have zero advantage but count in the mean of the loss. */
+  readonly rejectGroupsWithoutSignal: boolean;
+}
+
+export interface GroupReport {
+  /** What is left to train on, group after group. */
+  readonly trajectories: readonly AdvantagedTrajectory[];
+  /** Groups in `trajectories`. */
+  readonly groups: number;
+  /** Trajectories dropped because the world failed, not the policy. */
+  readonly failed: number;
+  /** Groups of several of which failures left no more than one trajectory: nothing to compare it with. */
+  readonly broken: number;
+  /** Groups whose rewards were all equal, whether they were rejected or kept. */
+  readonly withoutSignal: number;
+}
+
+/**
+ * Groups the trajectories of one step and gives each its advantage. Two data sets that use equal ids, or equal
+ * group names, never share a group: the key is the group together with the question's data set and id.
+ */
+export function advantagesByGroup(
+  rewarded: readonly RewardedTrajectory[],
+  options: GroupOptions,
+): GroupReport {
+  const kept: AdvantagedTrajectory[] = [];
+  const counts = { groups: 0, failed: 0, broken: 0, withoutSignal: 0 };
+  for (const members of groupMembers(rewarded)) {
+    const sound = members.filter(({ trajectory }) => !isInfrastructureFailure(trajectory.stopReason));
+    counts.failed += members.length - sound.length;
+    if (sound.length < members.length && sound.length <= 1) {
+      counts.broken++;
+      continue;
+    }
+    const rewards = sound.map(({ reward }) => reward);
+    if (!hasSignal(rewards)) {
+      counts.withoutSignal++;
+      if (options.rejectGroupsWithoutSignal) continue;
+    }
+    counts.groups++;
+    const advantages = groupAdvantages(rewards, options.advantage);
+    for (const [i, member] of sound.entries()) kept.push({ ...member, advantage: advantages[i] as number });
+  }
+  return { trajectories: kept, ...counts };
+}
+
+function groupMembers(rewarded: readonly RewardedTrajectory[]): Iterable<RewardedTrajectory[]> {
+  const groups = new Map<string, RewardedTrajectory[]>();
+  for (const member of rewarded) {
+    const { group, question } = member.trajectory;
+    const key = JSON.stringify([group, questionKey(question)]);
+    const members = groups.get(key);
+    if (members) members.push(member);
+    else groups.set(key, [member]);
+  }
+  return groups.values();
+}
