@@ -1,0 +1,141 @@
+/**
+ * The one table of metric keys. A row of `metrics.jsonl` holds `stage`, `step` and any of these; a key that is
+ * not listed here cannot be written (a type error, and a failure of the run folder). `docs/metrics.md` is made
+ * from this table and checked by a test.
+ *
+ * What it does not hold: the scores of single questions, which live with their trajectories.
+ */
+import { type StopReason, stopReasons } from "../environment/stop-reason.ts";
+
+export interface MetricDescription {
+  /** Unit of the value; `share` is a fraction from 0 to 1, `nats` natural-log units. */
+  readonly unit: string;
+  readonly doc: string;
+}
+
+const described = {
+  "reward/mean": [
+    "points",
+    "Mean reward of the trajectories sampled in this step, failures of infrastructure left out.",
+  ],
+  "reward/std": ["points", "Standard deviation of those rewards over all trajectories."],
+  "reward/groupStd": [
+    "points",
+    "Mean over groups of the standard deviation within the group; 0 means no signal.",
+  ],
+  "reward/exactMatch": ["share", "Trajectories whose answer equals a gold answer after normalisation."],
+  "reward/f1": ["share", "Mean token F1 between answer and best gold answer."],
+  "reward/format": ["share", "Trajectories that keep the format."],
+  "advantage/std": ["points", "Standard deviation of the advantages that were trained on."],
+  "search/count": ["searches/question", "Searches carried out in a trajectory, mean."],
+  "search/invalid": ["share", "Turns whose text was no valid action, of all turns."],
+  "search/repeated": [
+    "share",
+    "Searches whose query was asked before in the same trajectory, of all searches.",
+  ],
+  "search/goldRecall": [
+    "share",
+    "Gold passages found by any search of the trajectory, mean over questions that mark some.",
+  ],
+  "search/truncated": ["share", "Observations that were shortened to fit their limit, of all observations."],
+  "turn/count": ["turns/question", "Turns of the policy in a trajectory, mean."],
+  "length/policyTokens": ["tokens", "Tokens sampled by the policy in a trajectory, mean."],
+  "length/observationTokens": ["tokens", "Tokens of the environment after the prompt in a trajectory, mean."],
+  "length/contextTokens": ["tokens", "All tokens of a trajectory, prompt included, mean."],
+  "length/contextTokensMax": ["tokens", "All tokens of the longest trajectory."],
+  "length/cutTurns": ["share", "Turns that reached the limit of tokens of one turn, of all turns."],
+  "loss/value": [
+    "nats",
+    "Loss per trained token: cross-entropy in supervised stages, the surrogate in RL stages.",
+  ],
+  "loss/tokens": ["tokens", "Tokens that carried loss in this step."],
+  "gradient/norm": [
+    "1",
+    "Euclidean norm of the gradient before clipping, mean over the updates of the step.",
+  ],
+  "optimizer/learningRate": ["1", "Learning rate of the last update."],
+  "optimizer/updates": ["count", "Optimiser updates in this step."],
+  "kl/sampling": [
+    "nats",
+    "KL divergence (k3) from the sampling policy to the current one per policy token, mean over the updates.",
+  ],
+  "kl/reference": [
+    "nats",
+    "KL divergence from the reference policy per policy token, with the recipe's estimator.",
+  ],
+  "clip/fraction": ["share", "Policy tokens whose probability ratio was clipped."],
+  "ratio/mean": ["1", "Mean probability ratio of current to sampling policy."],
+  "ratio/max": ["1", "Largest probability ratio."],
+  "entropy/sampled": [
+    "nats",
+    "Mean negative log-probability of the sampled tokens: a one-sample estimate of the entropy.",
+  ],
+  "group/count": ["count", "Groups sampled in this step."],
+  "group/rejected": ["share", "Groups without signal (all rewards equal), of all groups."],
+  "group/failed": ["share", "Trajectories lost to a failure of retriever or policy, of all trajectories."],
+  "parity/maxLogprobDifference": [
+    "nats",
+    "Largest difference between the log-probability at sampling and in the training graph before the update.",
+  ],
+  "time/rollout": ["s", "Wall time of sampling trajectories."],
+  "time/policy": ["s", "Time waited for the policy, summed over trajectories."],
+  "time/retrieval": ["s", "Time waited for the retriever, summed over trajectories."],
+  "time/update": ["s", "Wall time of forward, backward and optimiser."],
+  "time/evaluation": ["s", "Wall time of the evaluation after this step."],
+  "time/checkpoint": ["s", "Wall time of writing the checkpoint after this step."],
+  "time/step": ["s", "Wall time of the whole step, evaluation and checkpoint left out."],
+  "rate/tokens": ["tokens/s", "Tokens through forward and backward by time of update."],
+  "rate/sampledTokens": ["tokens/s", "Tokens sampled by the policy by time of rollout."],
+  "rate/trajectories": ["trajectories/s", "Trajectories by time of rollout."],
+  "memory/peakBytes": ["bytes", "Largest resident memory of the process so far."],
+  "evaluation/n": ["count", "Questions of the evaluation after this step."],
+  "evaluation/em": ["share", "Exact match on held-out questions, greedy decoding."],
+  "evaluation/emLow": ["share", "Lower end of its 95 % bootstrap interval."],
+  "evaluation/emHigh": ["share", "Upper end of its 95 % bootstrap interval."],
+  "evaluation/f1": ["share", "Mean token F1 on held-out questions."],
+  "evaluation/searches": ["searches/question", "Mean searches on held-out questions."],
+} as const satisfies Record<`${string}/${string}`, readonly [unit: string, doc: string]>;
+
+const stopDocs: Readonly<Record<StopReason, string>> = {
+  answer: "Trajectories that ended with an answer.",
+  turnLimit: "Trajectories whose last turn brought no answer.",
+  contextLimit: "Trajectories that did not fit into the context.",
+  retrieverFailure: "Trajectories lost because the retriever failed.",
+  policyFailure: "Trajectories lost because the policy could not be asked.",
+  aborted: "Trajectories cut off by an interruption.",
+};
+
+export type StopMetricKey = `stop/${StopReason}`;
+export type MetricKey = keyof typeof described | StopMetricKey;
+
+/** Every key with its unit and meaning, in the order of the table. */
+export const metricKeys: Readonly<Record<MetricKey, MetricDescription>> = Object.fromEntries([
+  ...Object.entries(described).map(([key, [unit, doc]]) => [key, { unit, doc }]),
+  ...stopReasons.map((reason) => [stopKey(reason), { unit: "share", doc: stopDocs[reason] }]),
+]) as Record<MetricKey, MetricDescription>;
+
+/** The key of the share of trajectories that ended for `reason`. */
+export function stopKey<R extends StopReason>(reason: R): `stop/${R}` {
+  return `stop/${reason}`;
+}
+
+export function isMetricKey(key: string): key is MetricKey {
+  return Object.hasOwn(metricKeys, key);
+}
+
+/** The table as Markdown, which `docs/metrics.md` holds. */
+export function metricsMarkdown(): string {
+  const rows = Object.entries(metricKeys).map(([key, { unit, doc }]) => `| \`${key}\` | ${unit} | ${doc} |`);
+  return [
+    "# Metrics",
+    "",
+    "One JSON object a line in `metrics.jsonl`: `stage` (its name in the recipe), `step` (optimiser steps within",
+    "the stage, from 1; 0 is before the first) and any of these keys. A value that is not a number is `null`.",
+    "This file is made from `src/reporting/metric-keys.ts`.",
+    "",
+    "| key | unit | meaning |",
+    "| --- | --- | --- |",
+    ...rows,
+    "",
+  ].join("\n");
+}
