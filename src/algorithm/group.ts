@@ -29,7 +29,7 @@ export interface GroupReport {
   readonly groups: number;
   /** Trajectories dropped because the world failed, not the policy. */
   readonly failed: number;
-  /** Groups of several of which failures left no more than one trajectory: nothing to compare it with. */
+  /** Groups dropped because failures left no trajectory, or a single one of several: nothing to compare it with. */
   readonly broken: number;
   /** Groups whose rewards were all equal, whether they were rejected or kept. */
   readonly withoutSignal: number;
