@@ -1,0 +1,34 @@
+/** Options that say what is asked and searched: a built-in world, or files of the user. */
+import { z } from "zod";
+import { worldOptionsSchema } from "./pending.ts";
+
+const path = z.string().min(1, "a path must not be empty");
+const paths = z.union([path, z.array(path).min(1)]);
+
+export const dataOptionsSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("world").describe("Facts and questions made by Forager."),
+    world: worldOptionsSchema.describe("Which world, and how large."),
+  }),
+  z.strictObject({
+    type: z.literal("files").describe("A corpus and questions from files."),
+    corpus: paths.describe(
+      "JSON-lines files of passages: {id, contents} or {id, title, text}. Paths are relative to the recipe's folder.",
+    ),
+    index: path
+      .optional()
+      .describe(
+        "Folder made by `forager index` from the same corpus; absent: the index is built at the start.",
+      ),
+    questions: z
+      .strictObject({
+        train: paths.describe("JSON-lines files of questions to train on: {id, question, golden_answers}."),
+        evaluation: paths.describe(
+          "JSON-lines files of held-out questions; no question of train may be among them.",
+        ),
+      })
+      .describe("Files of questions; each file is a data set named after it."),
+  }),
+]);
+
+export type DataOptions = z.infer<typeof dataOptionsSchema>;

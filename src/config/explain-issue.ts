@@ -1,0 +1,95 @@
+/**
+ * What zod found wrong with a recipe, said in one line: which key, what was expected, what came, and the nearest
+ * known key or value. The place (file and line, or the override) is added by the caller.
+ */
+import type { z } from "zod";
+import { suggestion } from "./nearest.ts";
+import { knownKeys, nodeAt, type SchemaNode } from "./schema-tree.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/** The path an issue is about; for an unknown key that key itself. */
+export function issuePath(issue: Issue): readonly PropertyKey[] {
+  return issue.code === "unrecognized_keys" ? [...issue.path, issue.keys[0] as string] : issue.path;
+}
+
+/** One sentence without place. `value` is the whole recipe as the user wrote it, overrides included. */
+export function explainIssue(issue: Issue, root: SchemaNode, value: unknown): string {
+  const path = issuePath(issue);
+  const name = path.length === 0 ? "the recipe" : `"${dotted(path)}"`;
+  const found = valueAt(value, path);
+  if (issue.code === "unrecognized_keys")
+    return `unknown key ${name}${suggestion(issue.keys[0] as string, knownKeys(root, issue.path, value))}`;
+  if (issue.code === "custom") return path.length === 0 ? issue.message : `${name}: ${issue.message}`;
+  const expected = expectation(issue);
+  if (found === undefined) {
+    const meaning = nodeAt(root, path, value)?.description;
+    return `${name} is missing; expected ${expected}${meaning === undefined ? "" : ` (${meaning})`}`;
+  }
+  return `${name}: expected ${expected}, got ${shown(found)}${nearestValue(issue, found)}`;
+}
+
+function expectation(issue: Issue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return typeNames[issue.expected] ?? issue.expected;
+    case "invalid_value":
+      return oneOf(issue.values);
+    case "invalid_union":
+      return unionExpectation(issue);
+    case "too_small":
+      return `${sized(issue.origin)} ${issue.inclusive ? "of at least" : "above"} ${issue.minimum}`;
+    case "too_big":
+      return `${sized(issue.origin)} ${issue.inclusive ? "of at most" : "below"} ${issue.maximum}`;
+    case "not_multiple_of":
+      return `a multiple of ${issue.divisor}`;
+    default:
+      return issue.message;
+  }
+}
+
+function unionExpectation(issue: Extract<Issue, { code: "invalid_union" }>): string {
+  const { options } = issue as { options?: readonly unknown[] };
+  if (options !== undefined) return oneOf(options);
+  const forms = issue.errors.flatMap((errors) => (errors[0] ? [expectation(errors[0])] : []));
+  return [...new Set(forms)].join(" or ");
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  int: "a whole number",
+  number: "a number",
+  string: "text",
+  boolean: "true or false",
+  array: "a list",
+  object: "a mapping of keys to values",
+};
+
+function sized(origin: string): string {
+  if (origin === "array") return "a list with a length";
+  return origin === "string" ? "text with a length" : "a number";
+}
+
+function oneOf(values: readonly unknown[]): string {
+  const list = values.map((value) => JSON.stringify(value));
+  return list.length === 1 ? (list[0] as string) : `one of ${list.join(", ")}`;
+}
+
+function nearestValue(issue: Issue, found: unknown): string {
+  if (typeof found !== "string") return "";
+  const { values, options } = issue as { values?: readonly unknown[]; options?: readonly unknown[] };
+  const known = (values ?? options ?? []).filter((entry) => typeof entry === "string");
+  return known.length < 2 ? "" : suggestion(found, known).replace(/^; known: .*/, "");
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((here, key) => (here as Record<PropertyKey, unknown> | null)?.[key], value);
+}
+
+export function dotted(path: readonly PropertyKey[]): string {
+  return path.map(String).join(".");
+}

@@ -1,0 +1,106 @@
+/**
+ * A recipe file plus overrides, through the one schema. Everything wrong with it ends as one `ConfigError` line that
+ * says where (file:line, or the override), which key, what was expected and what came.
+ *
+ * Relative paths in a recipe are relative to the recipe's own folder, those in an override to the current folder;
+ * loading makes them absolute, so that the copy in a run folder works from anywhere. Whether the files exist is
+ * not looked at here.
+ */
+import { readFile } from "node:fs/promises";
+import { dirname, isAbsolute, resolve } from "node:path";
+import { stringify } from "yaml";
+import { ConfigError } from "../errors.ts";
+import { fileError } from "../shared/files.ts";
+import { dotted, explainIssue, issuePath } from "./explain-issue.ts";
+import { type AppliedOverride, applyOverrides } from "./overrides.ts";
+import { type Recipe, recipeSchema } from "./recipe.ts";
+import { schemaTree } from "./schema-tree.ts";
+import { parseYaml, type YamlSource } from "./yaml-source.ts";
+
+export interface LoadOptions {
+  /** `key.key=value`, applied in order. */
+  readonly overrides?: readonly string[];
+  /** Base of relative paths in overrides; default: the current folder of the process. */
+  readonly folder?: string;
+}
+
+/** Reads and checks the recipe at `path`. Throws `ConfigError`, or `FileError` when it cannot be read. */
+export async function loadRecipe(path: string, options: LoadOptions = {}): Promise<Recipe> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    throw fileError(`cannot read the recipe ${path}`, cause);
+  }
+  return parseRecipe(text, { ...options, file: path });
+}
+
+/** Checks the YAML `text` of a recipe; `file` names it in errors and is the base of its relative paths. */
+export function parseRecipe(text: string, options: LoadOptions & { readonly file: string }): Recipe {
+  const { file, overrides = [], folder = "." } = options;
+  const source = parseYaml(text, file);
+  if (source.value === null || source.value === undefined)
+    throw new ConfigError(`${file}: the recipe is empty; start from one in recipes/`);
+  if (typeof source.value !== "object" || Array.isArray(source.value))
+    throw new ConfigError(`${file}:1: a recipe is a mapping of keys to values, such as "seed: 1"`);
+  const written = withAbsolutePaths(source.value, dirname(resolve(file)));
+  const { value, applied } = applyOverrides(written, overrides);
+  const result = recipeSchema.safeParse(withAbsolutePaths(value, resolve(folder)));
+  if (result.success) return result.data;
+  const tree = schemaTree(recipeSchema);
+  const issues = [...result.error.issues].sort((a, b) => rank(a.code) - rank(b.code));
+  const issue = issues[0] as (typeof issues)[number];
+  const path = issuePath(issue);
+  const rest = issues.slice(1).map((other) => dotted(issuePath(other)));
+  const more = rest.length === 0 ? "" : ` (and ${rest.length} more: ${rest.slice(0, 4).join(", ")})`;
+  throw new ConfigError(
+    `${placeOf(path, source, { file, applied })}: ${explainIssue(issue, tree, value)}${more}`,
+    { path: dotted(path) },
+  );
+}
+
+/** The recipe with every default filled in, as YAML that loads to the same recipe. */
+export function resolvedYaml(recipe: Recipe): string {
+  return stringify(recipe, { lineWidth: 110, aliasDuplicateObjects: false });
+}
+
+/** Unknown keys first: a mistyped key is often the reason why another one is missing. */
+function rank(code: string): number {
+  return code === "unrecognized_keys" ? 0 : 1;
+}
+
+function placeOf(
+  path: readonly PropertyKey[],
+  source: YamlSource,
+  { file, applied }: { readonly file: string; readonly applied: readonly AppliedOverride[] },
+): string {
+  const override = applied.findLast(({ path: set }) => set.every((key, i) => key === path[i]));
+  return override === undefined ? `${file}:${source.lineOf(path)}` : `--set ${override.text}`;
+}
+
+/** The keys that hold a path or a list of paths. */
+const pathKeys: readonly (readonly string[])[] = [
+  ["data", "corpus"],
+  ["data", "index"],
+  ["data", "questions", "train"],
+  ["data", "questions", "evaluation"],
+  ["model", "path"],
+];
+
+function withAbsolutePaths(recipe: unknown, folder: string): unknown {
+  return pathKeys.reduce((value, keys) => changeAt(value, keys, (path) => absolute(path, folder)), recipe);
+}
+
+function absolute(value: unknown, folder: string): unknown {
+  if (Array.isArray(value)) return value.map((entry) => absolute(entry, folder));
+  return typeof value !== "string" || value === "" || isAbsolute(value) ? value : resolve(folder, value);
+}
+
+/** A copy of `value` with `change` applied at `keys`; the same value where there is nothing at `keys`. */
+function changeAt(value: unknown, keys: readonly string[], change: (found: unknown) => unknown): unknown {
+  const [key, ...rest] = keys;
+  if (key === undefined) return change(value);
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return value;
+  const mapping = value as Readonly<Record<string, unknown>>;
+  return { ...mapping, [key]: changeAt(mapping[key], rest, change) };
+}

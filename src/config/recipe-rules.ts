@@ -1,0 +1,64 @@
+/**
+ * Rules of a recipe that span several options, each with a sentence. What can be known without reading data is an
+ * error here; what may still go well (a context that only a long trajectory fills) is a warning of `forager doctor`.
+ */
+import type { z } from "zod";
+import type { Stage } from "./stage-options.ts";
+
+/** What the rules look at; the recipe has it all. */
+interface Checked {
+  readonly data: { readonly type: string };
+  readonly environment: { readonly maxTurnTokens: number; readonly maxObservationTokens: number };
+  readonly model:
+    | {
+        readonly type: "fresh";
+        readonly contextLength: number;
+        readonly width: number;
+        readonly heads: number;
+      }
+    | { readonly type: "checkpoint" };
+  readonly stages: readonly Stage[];
+}
+
+type Context = z.core.$RefinementCtx;
+
+/** Adds an issue for every rule that is broken. */
+export function checkRecipe(recipe: Checked, context: Context): void {
+  checkStageNames(recipe.stages, context);
+  recipe.stages.forEach((stage, index) => {
+    if (stage.type === "supervised") checkSupervised(recipe, index, context);
+  });
+  checkBudgets(recipe, context);
+}
+
+function checkStageNames(stages: readonly Stage[], context: Context): void {
+  stages.forEach(({ name }, index) => {
+    if (stages.findIndex((other) => other.name === name) < index)
+      issue(context, ["stages", index, "name"], `two stages are named "${name}"; give each its own name`);
+  });
+}
+
+function checkSupervised(recipe: Checked, index: number, context: Context): void {
+  if (recipe.data.type === "files")
+    issue(
+      context,
+      ["stages", index, "type"],
+      "a supervised stage needs demonstrations, which only built-in worlds have; remove the stage or use data.type world",
+    );
+}
+
+/** One turn and one observation must fit beside a prompt, or no episode could ever get past its first search. */
+function checkBudgets({ environment, model }: Checked, context: Context): void {
+  if (model.type !== "fresh") return;
+  const { maxTurnTokens, maxObservationTokens } = environment;
+  if (maxTurnTokens + maxObservationTokens < model.contextLength) return;
+  issue(
+    context,
+    ["model", "contextLength"],
+    `one turn (${maxTurnTokens}) and one observation (${maxObservationTokens}) need more than ${model.contextLength} tokens, and the prompt comes on top; raise it or lower environment.maxTurnTokens and environment.maxObservationTokens`,
+  );
+}
+
+function issue(context: Context, path: readonly (string | number)[], message: string): void {
+  context.addIssue({ code: "custom", path: [...path], message });
+}

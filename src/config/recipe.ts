@@ -1,0 +1,73 @@
+/**
+ * The one schema of a recipe: everything a training depends on, in one file. Each room declares its own options;
+ * this file joins them and adds the rules that span several rooms. `docs/recipes.md` is made from it.
+ */
+import { z } from "zod";
+import { dataOptionsSchema } from "./data-options.ts";
+import {
+  bm25OptionsSchema,
+  environmentOptionsSchema,
+  evaluationOptionsSchema,
+  modelOptionsSchema,
+} from "./pending.ts";
+import { checkRecipe } from "./recipe-rules.ts";
+import { stageSchema } from "./stage-options.ts";
+
+const engineOptionsSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("embedded").describe("ONNX Runtime inside this process, on the CPU."),
+    threads: z
+      .int()
+      .min(1)
+      .optional()
+      .describe("Threads of the engine; absent: one for each physical core. More than cores are slower."),
+    tokenBudget: z
+      .int()
+      .min(64)
+      .default(4096)
+      .describe("Most tokens of one forward and backward pass, padding included; more needs more memory."),
+  }),
+]);
+
+const modelSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("fresh").describe("Random weights and a tokenizer trained on the corpus."),
+    ...modelOptionsSchema.shape,
+  }),
+  z.strictObject({
+    type: z.literal("checkpoint").describe("Weights and tokenizer of an earlier run."),
+    path: z.string().min(1).describe("Folder of a checkpoint. Relative to the recipe's folder."),
+  }),
+]);
+
+export const recipeSchema = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9-]*$/, "lower-case letters, digits and dashes, such as my-agent")
+      .describe("Names the training in reports and default folders."),
+    seed: z.int().min(0).default(1).describe("Everything random derives from it; equal seeds, equal runs."),
+    data: dataOptionsSchema.describe("What is asked and what is searched."),
+    retriever: bm25OptionsSchema.prefault({}).describe("How passages are ranked."),
+    environment: environmentOptionsSchema.prefault({}).describe("The rules of an episode."),
+    model: modelSchema.describe("What is trained."),
+    engine: engineOptionsSchema.prefault({ type: "embedded" }).describe("What computes."),
+    stages: z.array(stageSchema).min(1).describe("What is trained on, one stage after the other."),
+    evaluation: evaluationOptionsSchema
+      .prefault({})
+      .describe("How progress is measured on held-out questions."),
+    checkpoint: z
+      .strictObject({
+        everySteps: z
+          .int()
+          .min(1)
+          .default(1)
+          .describe("Steps between two checkpoints; the end of a stage always makes one."),
+        keep: z.int().min(1).default(3).describe("Newest checkpoints that are kept."),
+      })
+      .prefault({})
+      .describe("When the state is saved; a kill loses the steps since the last checkpoint."),
+  })
+  .superRefine(checkRecipe);
+
+export type Recipe = z.infer<typeof recipeSchema>;

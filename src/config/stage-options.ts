@@ -1,0 +1,81 @@
+/**
+ * Options of the stages of a training: supervised warm-up on demonstrations, and reinforcement. A stage starts from
+ * the weights the one before left, with a fresh optimiser. Everything an algorithm needs is declared in its own room.
+ */
+import { z } from "zod";
+import { collapseOptionsSchema } from "../algorithm/collapse.ts";
+import { algorithmOptionsSchema } from "../algorithm/options.ts";
+import { scheduleOptionsSchema } from "../algorithm/schedule.ts";
+import { rewardOptionsSchema, teacherOptionsSchema } from "./pending.ts";
+
+const optimizerOptionsSchema = z.strictObject({
+  beta1: z.number().min(0).lt(1).default(0.9).describe("Decay of the mean of gradients, 0 to 1."),
+  beta2: z.number().min(0).lt(1).default(0.95).describe("Decay of the mean of squared gradients, 0 to 1."),
+  epsilon: z.number().positive().default(1e-8).describe("Added to the root of the second moment."),
+  weightDecay: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe("Decoupled decay of matrices for each step, times the learning rate; 0 is none."),
+  maxGradientNorm: z
+    .number()
+    .min(0)
+    .default(1)
+    .describe("A longer gradient is scaled down to this Euclidean norm; 0 never scales."),
+});
+
+export const samplingOptionsSchema = z.strictObject({
+  temperature: z.number().min(0).default(1).describe("Divides the logits before sampling; 0 is greedy."),
+  topP: z.number().gt(0).max(1).default(1).describe("Nucleus mass that is sampled from, 0 to 1; 1 is all."),
+  topK: z.int().min(0).default(0).describe("Most likely tokens that are sampled from; 0 is all."),
+});
+
+const name = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]*$/, "lower-case letters, digits and dashes, such as warm-up")
+  .describe("Names the stage in metrics, reports and overrides; unique in the recipe.");
+const steps = z.int().min(1).describe("Steps of this stage.");
+const schedule = scheduleOptionsSchema.describe("Learning rate over the steps of this stage.");
+const optimizer = optimizerOptionsSchema.prefault({}).describe("AdamW.");
+
+export const supervisedStageSchema = z.strictObject({
+  type: z.literal("supervised").describe("Next-token training on the trajectories of a scripted teacher."),
+  name,
+  steps,
+  batchSize: z.int().min(1).default(32).describe("Demonstrations for one optimiser update."),
+  schedule,
+  optimizer,
+  teacher: teacherOptionsSchema.prefault({}).describe("Who demonstrates; needs questions with a plan."),
+  contextTokenWeight: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.4)
+    .describe(
+      "Loss weight of tokens the teacher did not write (question, passages) against 1 for its own; helps a fresh model learn to copy.",
+    ),
+});
+
+export const reinforcementStageSchema = z.strictObject({
+  type: z
+    .literal("reinforcement")
+    .describe("Policy-gradient training on the reward of sampled trajectories."),
+  name,
+  steps,
+  questionsPerStep: z
+    .int()
+    .min(1)
+    .describe("Questions sampled for one step; times algorithm.groupSize trajectories."),
+  schedule,
+  optimizer,
+  algorithm: algorithmOptionsSchema.prefault({}).describe("From rewards to the loss."),
+  reward: rewardOptionsSchema.prefault({}).describe("What a finished trajectory earns."),
+  sampling: samplingOptionsSchema.prefault({}).describe("How the policy samples while it explores."),
+  collapse: collapseOptionsSchema.prefault({}).describe("When to stop because training went wrong."),
+});
+
+export const stageSchema = z.discriminatedUnion("type", [supervisedStageSchema, reinforcementStageSchema]);
+
+export type SupervisedStage = z.infer<typeof supervisedStageSchema>;
+export type ReinforcementStage = z.infer<typeof reinforcementStageSchema>;
+export type Stage = z.infer<typeof stageSchema>;
