@@ -5,9 +5,8 @@
  */
 
 import type { Question } from "../corpus/question.ts";
-import type { Action } from "../environment/action.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
-import type { ScoredPassage } from "../retrieval/retriever.ts";
+import type { Turn } from "../environment/turn.ts";
 
 export interface Segment {
   readonly source: "prompt" | "policy" | "environment";
@@ -18,13 +17,7 @@ export interface Segment {
   readonly logprobs?: readonly number[];
 }
 
-export interface Turn {
-  readonly action: Action;
-  /** What the search found, best first; only for a search that was carried out. */
-  readonly passages?: readonly ScoredPassage[];
-  /** True when passages were shortened to fit the observation limit. */
-  readonly truncated?: boolean;
-}
+export type { Turn };
 
 export interface Trajectory {
   readonly question: Question;

@@ -1,0 +1,17 @@
+/** The codecs that a recipe can name. */
+import { ConfigError } from "../errors.ts";
+import type { Codec } from "./action.ts";
+import { compactCodec, searchR1Codec } from "./search-r1-codec.ts";
+
+export const codecNames = ["search-r1", "compact"] as const;
+export type CodecName = (typeof codecNames)[number];
+
+const codecs: Readonly<Record<CodecName, Codec>> = { "search-r1": searchR1Codec, compact: compactCodec };
+
+/** The codec called `name`. Throws `ConfigError` when there is none. */
+export function findCodec(name: string): Codec {
+  const codec = Object.hasOwn(codecs, name) ? codecs[name as CodecName] : undefined;
+  if (codec === undefined)
+    throw new ConfigError(`unknown codec ${JSON.stringify(name)}; use one of ${codecNames.join(", ")}`);
+  return codec;
+}

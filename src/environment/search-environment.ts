@@ -1,0 +1,129 @@
+/**
+ * The Search-R1 episode (arXiv 2503.09516, Algorithm 1): the policy's turns are read by a codec; a search is
+ * answered with passages, an answer ends the episode, anything else gets a message and uses up the turn. After
+ * `maxSearches` turns comes one last turn in which a search is ignored.
+ *
+ * One object plays one episode. It knows no tokens of the policy, no context length and no reward.
+ */
+import type { Question } from "../corpus/question.ts";
+import { assert, RetrieverError } from "../errors.ts";
+import type { Retriever, ScoredPassage } from "../retrieval/retriever.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { Action, Codec } from "./action.ts";
+import { findCodec } from "./codecs.ts";
+import type { EnvironmentOptions } from "./environment-options.ts";
+import { neutralizer } from "./neutralize.ts";
+import { type ObservationFormat, renderObservation } from "./observation.ts";
+import { findPassageTemplate } from "./passage-template.ts";
+import { findPrompt, prepareQuestion } from "./prompt.ts";
+import type { StopReason } from "./stop-reason.ts";
+import type { Turn } from "./turn.ts";
+
+export interface SearchEnvironmentInput {
+  readonly question: Question;
+  readonly retriever: Retriever;
+  /** Without one, observation limits are estimated from the length of the text. */
+  readonly tokenizer?: Tokenizer | undefined;
+  readonly options: EnvironmentOptions;
+  /** Default: the one that `options` names. */
+  readonly codec?: Codec | undefined;
+}
+
+export interface StepResult {
+  /** What the policy reads next; absent when the episode is over. */
+  readonly observation?: string;
+  readonly isDone: boolean;
+  /** Why the episode is over. */
+  readonly stopReason?: Extract<StopReason, "answer" | "turnLimit">;
+  readonly turn: Turn;
+  /** True when the next turn can only answer. */
+  readonly isFinalTurnNext: boolean;
+}
+
+export class SearchEnvironment {
+  readonly codec: Codec;
+  readonly #input: SearchEnvironmentInput;
+  readonly #format: ObservationFormat;
+  #turnsTaken = 0;
+  #isDone = false;
+
+  constructor(input: SearchEnvironmentInput) {
+    const { options, tokenizer } = input;
+    this.#input = input;
+    this.codec = input.codec ?? findCodec(options.codec);
+    this.#format = {
+      codec: this.codec,
+      template: findPassageTemplate(options.passageTemplate),
+      neutralize: neutralizer([...this.codec.tags, ...(tokenizer?.specialTokens ?? [])]),
+      maxTokens: options.maxObservationTokens,
+      tokenizer,
+    };
+  }
+
+  /** The text that opens the episode. */
+  prompt(): string {
+    const { question, options } = this.#input;
+    return findPrompt(options.prompt).render(this.#format.neutralize(prepareQuestion(question.text)));
+  }
+
+  /**
+   * Plays one turn of the policy, given as its text alone. Throws `RetrieverError` when the search fails, and the
+   * signal's reason when aborted; the episode is over then.
+   */
+  async step(turnText: string, signal?: AbortSignal): Promise<StepResult> {
+    assert(!this.#isDone, "an environment plays one episode");
+    const action = this.codec.parse(turnText);
+    const isFinalTurn = this.#turnsTaken === this.#input.options.maxSearches;
+    this.#isDone = true;
+    if (action.type === "answer") return end("answer", action);
+    if (isFinalTurn) return end("turnLimit", action);
+    this.#turnsTaken++;
+    const result = action.type === "search" ? await this.#search(action, signal) : this.#reject(action);
+    this.#isDone = false;
+    return result;
+  }
+
+  async #search(action: Extract<Action, { type: "search" }>, signal?: AbortSignal): Promise<StepResult> {
+    const { retriever, options } = this.#input;
+    const results = await retriever.retrieve([action.query], options.k, signal);
+    const passages = checkResults(results, options.k);
+    const { text, isTruncated } = renderObservation(passages, this.#notice(), this.#format);
+    return this.#continue(text, { action, passages, truncated: isTruncated });
+  }
+
+  #reject(action: Action): StepResult {
+    return this.#continue(this.codec.invalidMessage + this.#notice(), { action });
+  }
+
+  #continue(observation: string, turn: Turn): StepResult {
+    return { observation, isDone: false, turn, isFinalTurnNext: this.#searchesLeft() === 0 };
+  }
+
+  #searchesLeft(): number {
+    return this.#input.options.maxSearches - this.#turnsTaken;
+  }
+
+  #notice(): string {
+    if (!this.#input.options.tellBudget) return "";
+    const left = this.#searchesLeft();
+    return left === 0 ? "No searches are left: answer now.\n" : `Searches left: ${left}.\n`;
+  }
+}
+
+function end(stopReason: "answer" | "turnLimit", action: Action): StepResult {
+  const isLateSearch = stopReason === "turnLimit" && action.type === "search";
+  const turn: Turn = { action: isLateSearch ? { type: "invalid", reason: "searchNotAllowed" } : action };
+  return { isDone: true, stopReason, turn, isFinalTurnNext: false };
+}
+
+/** The answer to the one query. */
+function checkResults(results: readonly ScoredPassage[][], k: number): readonly ScoredPassage[] {
+  const [passages] = results;
+  if (results.length !== 1 || passages === undefined)
+    throw new RetrieverError(
+      `expected one list of passages for one query, got ${results.length}; check the retriever`,
+    );
+  if (passages.length > k)
+    throw new RetrieverError(`expected at most ${k} passages, got ${passages.length}; check the retriever`);
+  return passages;
+}

@@ -1,0 +1,197 @@
+/**
+ * One episode: the policy and the environment in turn. Token-in, token-out: the prompt and each observation are
+ * tokenised once, the policy's ids are kept as they were sampled, and no text is tokenised again.
+ *
+ * A context that is full ends the episode; the prompt is never cut. A failing retriever or policy ends it with a
+ * mark, never with an exception; a defect of the program does throw. Times are 0 unless a clock is given.
+ */
+import type { Question } from "../corpus/question.ts";
+import type { EnvironmentOptions } from "../environment/environment-options.ts";
+import { SearchEnvironment } from "../environment/search-environment.ts";
+import type { StopReason } from "../environment/stop-reason.ts";
+import { assert, PolicyError, RetrieverError } from "../errors.ts";
+import type { Retriever } from "../retrieval/retriever.ts";
+import { random } from "../shared/random.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { Completion, Policy, SamplingOptions } from "./policy.ts";
+import type { Segment, Trajectory, Turn } from "./trajectory.ts";
+
+/** Which episode to play. */
+export interface RolloutRequest {
+  readonly question: Question;
+  /** See `Trajectory.group`. */
+  readonly group: string;
+  readonly sample: number;
+  /** All chance of the episode comes from it; equal seeds of different samples or groups are independent. */
+  readonly seed: number;
+}
+
+/** What many episodes have in common. */
+export interface RolloutSetting {
+  readonly policy: Policy;
+  readonly retriever: Retriever;
+  readonly environment: EnvironmentOptions;
+  readonly sampling: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
+  /** Required for a policy that works on tokens; without one, segments have no tokens and no context limit is kept. */
+  readonly tokenizer?: Tokenizer | undefined;
+  /** Most tokens of all segments together. */
+  readonly contextLength?: number | undefined;
+  /** Milliseconds of a clock that only rises, such as `performance.now`. */
+  readonly now?: (() => number) | undefined;
+}
+
+export interface RolloutInput extends RolloutRequest, RolloutSetting {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Plays one episode to its end. */
+export async function runRollout(input: RolloutInput): Promise<Trajectory> {
+  const episode = new Episode(input);
+  try {
+    return await episode.play();
+  } catch (error) {
+    if (input.signal?.aborted) return episode.finish("aborted", "stopped on request");
+    if (error instanceof RetrieverError) return episode.finish("retrieverFailure", error.message);
+    if (error instanceof PolicyError) return episode.finish("policyFailure", error.message);
+    throw error;
+  }
+}
+
+/** The state of an episode while it is played. */
+class Episode {
+  readonly #input: RolloutInput;
+  readonly #environment: SearchEnvironment;
+  readonly #segments: Segment[] = [];
+  readonly #turns: Turn[] = [];
+  readonly #now: () => number;
+  readonly #started: number;
+  #policyMs = 0;
+  #retrievalMs = 0;
+
+  constructor(input: RolloutInput) {
+    this.#input = input;
+    this.#now = input.now ?? (() => 0);
+    this.#started = this.#now();
+    const { question, tokenizer, environment: options } = input;
+    this.#environment = new SearchEnvironment({
+      question,
+      tokenizer,
+      options,
+      retriever: this.#timedRetriever(),
+    });
+  }
+
+  async play(): Promise<Trajectory> {
+    const { signal } = this.#input;
+    this.#append("prompt", this.#environment.prompt());
+    for (;;) {
+      signal?.throwIfAborted();
+      const room = this.#room();
+      if (room < 1) return this.finish("contextLimit");
+      const completion = await this.#complete(room);
+      this.#appendCompletion(completion);
+      const result = await this.#environment.step(completion.text, signal);
+      this.#turns.push(result.turn);
+      if (result.stopReason === "answer") return this.finish("answer");
+      const isCutByContext =
+        completion.finishReason === "length" && room < this.#input.environment.maxTurnTokens;
+      if (isCutByContext) return this.finish("contextLimit");
+      if (result.stopReason !== undefined) return this.finish(result.stopReason);
+      if (!this.#appendIfRoom(result.observation as string)) return this.finish("contextLimit");
+    }
+  }
+
+  finish(stopReason: StopReason, failure?: string): Trajectory {
+    const { question, group, sample } = this.#input;
+    const last = this.#turns.at(-1)?.action;
+    return {
+      question,
+      group,
+      sample,
+      segments: this.#segments,
+      turns: this.#turns,
+      answer: last?.type === "answer" ? last.answer : undefined,
+      stopReason,
+      ...(failure === undefined ? {} : { failure }),
+      time: {
+        policyMs: this.#policyMs,
+        retrievalMs: this.#retrievalMs,
+        totalMs: this.#now() - this.#started,
+      },
+    };
+  }
+
+  async #complete(room: number): Promise<Completion> {
+    const { policy, sampling, environment, tokenizer, seed, group, sample, signal } = this.#input;
+    const turn = this.#turns.length;
+    const context = {
+      text: this.#segments.map((segment) => segment.text).join(""),
+      ...(tokenizer === undefined ? {} : { tokens: this.#segments.flatMap((segment) => segment.tokens) }),
+      episode: `${group}#${sample}`,
+      seed: random(seed, "turn", group, sample, turn).below(2 ** 31),
+    };
+    const options = {
+      ...sampling,
+      maxTokens: Math.min(environment.maxTurnTokens, room),
+      stop: this.#environment.codec.stopStrings,
+    };
+    const started = this.#now();
+    try {
+      const completions = await policy.complete([context], options, signal);
+      const [completion] = completions;
+      if (completions.length !== 1 || completion === undefined)
+        throw new PolicyError(`expected one completion for one context, got ${completions.length}`);
+      return completion;
+    } finally {
+      this.#policyMs += this.#now() - started;
+    }
+  }
+
+  /** Tokens that still fit into the context. */
+  #room(): number {
+    const { tokenizer, contextLength } = this.#input;
+    if (tokenizer === undefined || contextLength === undefined) return Number.POSITIVE_INFINITY;
+    return contextLength - this.#segments.reduce((sum, segment) => sum + segment.tokens.length, 0);
+  }
+
+  #append(source: "prompt" | "environment", text: string): void {
+    this.#segments.push({ source, text, tokens: this.#input.tokenizer?.encode(text) ?? [] });
+  }
+
+  /** Appends an observation if the policy could write at least one token after it. */
+  #appendIfRoom(text: string): boolean {
+    const tokens = this.#input.tokenizer?.encode(text) ?? [];
+    if (tokens.length >= this.#room()) return false;
+    this.#segments.push({ source: "environment", text, tokens });
+    return true;
+  }
+
+  /** A policy that reports no ids (a remote one) gets those of its text; then they are not what it sampled, and it has no log-probabilities. */
+  #appendCompletion({ text, tokens, logprobs }: Completion): void {
+    assert(
+      logprobs === undefined || logprobs.length === tokens?.length,
+      `${logprobs?.length} log-probabilities belong to ${tokens?.length} tokens`,
+    );
+    this.#segments.push({
+      source: "policy",
+      text,
+      tokens: tokens ?? this.#input.tokenizer?.encode(text) ?? [],
+      ...(logprobs === undefined ? {} : { logprobs }),
+    });
+  }
+
+  #timedRetriever(): Retriever {
+    const { retriever } = this.#input;
+    return {
+      identity: retriever.identity,
+      retrieve: async (queries, k, signal) => {
+        const started = this.#now();
+        try {
+          return await retriever.retrieve(queries, k, signal);
+        } finally {
+          this.#retrievalMs += this.#now() - started;
+        }
+      },
+    };
+  }
+}
