@@ -1,0 +1,66 @@
+/** The shapes and workloads of the engine benchmark: the quickstart's model and SmolLM2-135M's, with random weights. */
+
+export interface Shape {
+  readonly vocabularySize: number;
+  readonly width: number;
+  readonly layers: number;
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  readonly feedForwardWidth: number;
+  readonly contextLength: number;
+  readonly tiedEmbeddings: boolean;
+}
+
+export type Work =
+  /** `steps` optimiser updates on `batch` sequences of `length` tokens. */
+  | { readonly op: "train"; readonly batch: number; readonly length: number; readonly steps: number }
+  /** `tokens` greedy tokens after prompts of `prompt` tokens, `batch` sequences at once. */
+  | { readonly op: "decode"; readonly batch: number; readonly prompt: number; readonly tokens: number };
+
+export interface EngineCase {
+  readonly name: string;
+  readonly about: string;
+  readonly shape: Shape;
+  readonly work: Work;
+}
+
+const tiny: Shape = {
+  vocabularySize: 512,
+  width: 128,
+  layers: 4,
+  heads: 4,
+  keyValueHeads: 4,
+  feedForwardWidth: 512,
+  contextLength: 256,
+  tiedEmbeddings: true,
+};
+const smol: Shape = {
+  vocabularySize: 49152,
+  width: 576,
+  layers: 30,
+  heads: 9,
+  keyValueHeads: 3,
+  feedForwardWidth: 1536,
+  contextLength: 512,
+  tiedEmbeddings: true,
+};
+
+const decoding = (batch: number): Work => ({ op: "decode", batch, prompt: 64, tokens: 64 });
+
+export const engineCases: readonly EngineCase[] = [
+  {
+    name: "train-tiny",
+    about: "1.1 M parameters, 8 × 256 tokens, 10 updates a round",
+    shape: tiny,
+    work: { op: "train", batch: 8, length: 256, steps: 10 },
+  },
+  {
+    name: "train-135m",
+    about: "SmolLM2-135M's shape, 2 × 512 tokens, 1 update a round",
+    shape: smol,
+    work: { op: "train", batch: 2, length: 512, steps: 1 },
+  },
+  { name: "decode-tiny-32", about: "1.1 M parameters, 32 sequences", shape: tiny, work: decoding(32) },
+  { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", shape: smol, work: decoding(16) },
+  { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", shape: smol, work: decoding(32) },
+];

@@ -1,0 +1,106 @@
+"""
+The peer of `npm run bench -- engine`: PyTorch and Hugging Face transformers on CPU, eager, fp32.
+
+Answers one JSON object a line on standard output to each JSON line on standard input (see bench/worker.ts):
+  {"op": "info"}                                        versions
+  {"op": "prepare", "shape": {...}, "threads": n}       a Llama of this shape with random weights
+  {"op": "train", "batch", "length", "steps"}           forward, cross-entropy, backward, AdamW on random tokens
+  {"op": "decode", "batch", "prompt", "tokens"}         greedy `generate` with its default cache
+  {"op": "peak"}                                        largest resident memory of this process so far, bytes
+"""
+
+import json
+import resource
+import sys
+import time
+
+MODEL, OPTIMIZER, SHAPE = None, None, None
+
+
+def info(_):
+    import torch
+    import transformers
+
+    return {"name": f"PyTorch {torch.__version__}, transformers {transformers.__version__}, eager fp32"}
+
+
+def prepare(request):
+    global MODEL, OPTIMIZER, SHAPE
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    torch.set_num_threads(request["threads"])
+    torch.manual_seed(0)
+    SHAPE = request["shape"]
+    config = LlamaConfig(
+        vocab_size=SHAPE["vocabularySize"],
+        hidden_size=SHAPE["width"],
+        intermediate_size=SHAPE["feedForwardWidth"],
+        num_hidden_layers=SHAPE["layers"],
+        num_attention_heads=SHAPE["heads"],
+        num_key_value_heads=SHAPE["keyValueHeads"],
+        max_position_embeddings=SHAPE["contextLength"],
+        tie_word_embeddings=SHAPE["tiedEmbeddings"],
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=None,
+    )
+    MODEL = LlamaForCausalLM(config).float()
+    OPTIMIZER = None
+    return {"parameters": sum(p.numel() for p in MODEL.parameters())}
+
+
+def train(request):
+    global OPTIMIZER
+    import torch
+
+    if OPTIMIZER is None:
+        OPTIMIZER = torch.optim.AdamW(MODEL.parameters(), lr=1e-4, weight_decay=0.01)
+    MODEL.train()
+    size = (request["batch"], request["length"] + 1)
+    ids = torch.randint(0, SHAPE["vocabularySize"], size)
+    start = time.perf_counter()
+    for _ in range(request["steps"]):
+        logits = MODEL(input_ids=ids[:, :-1], use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(MODEL.parameters(), 1.0)
+        OPTIMIZER.step()
+        OPTIMIZER.zero_grad()
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "tokens": request["steps"] * request["batch"] * request["length"]}
+
+
+def decode(request):
+    import torch
+
+    MODEL.eval()
+    ids = torch.randint(0, SHAPE["vocabularySize"], (request["batch"], request["prompt"]))
+    start = time.perf_counter()
+    with torch.inference_mode():
+        output = MODEL.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=False,
+            min_new_tokens=request["tokens"],
+            max_new_tokens=request["tokens"],
+        )
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "tokens": request["batch"] * (output.shape[1] - request["prompt"])}
+
+
+def peak(_):
+    return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+
+
+OPERATIONS = {"info": info, "prepare": prepare, "train": train, "decode": decode, "peak": peak}
+
+for line in sys.stdin:
+    message = json.loads(line)
+    try:
+        answer = {"ok": True, **OPERATIONS[message["op"]](message)}
+    except Exception as error:  # the bench decides what a failure means
+        answer = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+    print(json.dumps(answer), flush=True)
