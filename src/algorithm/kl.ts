@@ -3,8 +3,9 @@
  * (Schulman, "Approximating KL divergence", 2020). With d = log q - log p of the sampled token:
  *   k1 = -d                   unbiased, may be negative
  *   k3 = exp(d) - d - 1       unbiased, never negative, less variance
- * As a term of the loss only k3 pulls towards the reference: the gradient of k1 is 1 for every token, and
- * the expected gradient of a sampled log-probability is zero. d is held within +-maxLogRatio in k3.
+ * As a term of the loss only k3 pulls towards the reference, with the expected gradient of KL(q || p): the slope
+ * of k1 is 1 for every token, and the expected gradient of a sampled log-probability is zero. In k3 d is held
+ * within +-maxLogRatio.
  */
 import { type KlTerm, maxLogRatio } from "./loss.ts";
 
