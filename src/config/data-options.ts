@@ -1,6 +1,6 @@
 /** Options that say what is asked and searched: a built-in world, or files of the user. */
 import { z } from "zod";
-import { worldOptionsSchema } from "./pending.ts";
+import { worldOptionsSchema } from "../corpus/world.ts";
 
 const path = z.string().min(1, "a path must not be empty");
 const paths = z.union([path, z.array(path).min(1)]);

@@ -3,13 +3,10 @@
  * this file joins them and adds the rules that span several rooms. `docs/recipes.md` is made from it.
  */
 import { z } from "zod";
+import { modelOptionsSchema } from "../engine/model-options.ts";
+import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { dataOptionsSchema } from "./data-options.ts";
-import {
-  bm25OptionsSchema,
-  environmentOptionsSchema,
-  evaluationOptionsSchema,
-  modelOptionsSchema,
-} from "./pending.ts";
+import { bm25OptionsSchema, evaluationOptionsSchema } from "./pending.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { stageSchema } from "./stage-options.ts";
 
@@ -30,9 +27,8 @@ const engineOptionsSchema = z.discriminatedUnion("type", [
 ]);
 
 const modelSchema = z.discriminatedUnion("type", [
-  z.strictObject({
+  modelOptionsSchema.safeExtend({
     type: z.literal("fresh").describe("Random weights and a tokenizer trained on the corpus."),
-    ...modelOptionsSchema.shape,
   }),
   z.strictObject({
     type: z.literal("checkpoint").describe("Weights and tokenizer of an earlier run."),
