@@ -44,6 +44,11 @@ export interface RolloutInput extends RolloutRequest, RolloutSetting {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Names an episode within a batch of requests. */
+export function episodeName({ group, sample }: Pick<RolloutRequest, "group" | "sample">): string {
+  return `${group}#${sample}`;
+}
+
 /** Plays one episode to its end. */
 export async function runRollout(input: RolloutInput): Promise<Trajectory> {
   const episode = new Episode(input);
@@ -127,7 +132,7 @@ class Episode {
     const context = {
       text: this.#segments.map((segment) => segment.text).join(""),
       ...(tokenizer === undefined ? {} : { tokens: this.#segments.flatMap((segment) => segment.tokens) }),
-      episode: `${group}#${sample}`,
+      episode: episodeName({ group, sample }),
       seed: random(seed, "turn", group, sample, turn).below(2 ** 31),
     };
     const options = {

@@ -1,0 +1,81 @@
+/** What can be read off a trajectory: pure functions, so that no count is stored twice. */
+import type { ScoredPassage } from "../retrieval/retriever.ts";
+import type { Segment, Trajectory } from "./trajectory.ts";
+
+/** All ids in order, (T). */
+export function trajectoryTokens({ segments }: Trajectory): Int32Array {
+  return Int32Array.from(segments.flatMap((segment) => segment.tokens));
+}
+
+/** 1 where the policy sampled the token, else 0; (T), aligned with `trajectoryTokens`. */
+export function lossMask({ segments }: Trajectory): Uint8Array {
+  return Uint8Array.from(
+    segments.flatMap(({ tokens, source }) => tokens.map(() => (source === "policy" ? 1 : 0))),
+  );
+}
+
+/** The whole text, prompt included. */
+export function trajectoryText({ segments }: Trajectory): string {
+  return segments.map((segment) => segment.text).join("");
+}
+
+export function tokenCount({ segments }: Trajectory): number {
+  return segments.reduce((sum, { tokens }) => sum + tokens.length, 0);
+}
+
+export function policyTokenCount(trajectory: Trajectory): number {
+  return countTokens(trajectory, "policy");
+}
+
+export function observationTokenCount(trajectory: Trajectory): number {
+  return countTokens(trajectory, "environment");
+}
+
+function countTokens({ segments }: Trajectory, source: Segment["source"]): number {
+  return segments.reduce((sum, segment) => sum + (segment.source === source ? segment.tokens.length : 0), 0);
+}
+
+/** Turns that the environment read; one that a failure broke off is not among them. */
+export function turnCount({ turns }: Trajectory): number {
+  return turns.length;
+}
+
+/** Searches that were carried out. */
+export function searchCount({ turns }: Trajectory): number {
+  return turns.filter((turn) => turn.passages !== undefined).length;
+}
+
+export function invalidTurnCount({ turns }: Trajectory): number {
+  return turns.filter((turn) => turn.action.type === "invalid").length;
+}
+
+/** Searches whose passages were shortened. */
+export function truncatedSearchCount({ turns }: Trajectory): number {
+  return turns.filter((turn) => turn.truncated === true).length;
+}
+
+/** The queries of the searches in order. */
+export function queries({ turns }: Trajectory): string[] {
+  return turns.flatMap(({ action }) => (action.type === "search" ? [action.query] : []));
+}
+
+/** What was found, each passage once, in the order it was first found. */
+export function retrievedPassages({ turns }: Trajectory): ScoredPassage[] {
+  const first = new Map<string, ScoredPassage>();
+  for (const found of turns.flatMap((turn) => turn.passages ?? []))
+    if (!first.has(found.passage.id)) first.set(found.passage.id, found);
+  return [...first.values()];
+}
+
+/** The share of the question's gold passages that was found, in [0, 1]; undefined when none is marked. */
+export function goldPassageRecall(trajectory: Trajectory): number | undefined {
+  const gold = new Set(trajectory.question.goldPassages);
+  if (gold.size === 0) return undefined;
+  return retrievedPassages(trajectory).filter(({ passage }) => gold.has(passage.id)).length / gold.size;
+}
+
+/** True when every gold passage was found; undefined when none is marked. */
+export function hasGoldRetrieved(trajectory: Trajectory): boolean | undefined {
+  const recall = goldPassageRecall(trajectory);
+  return recall === undefined ? undefined : recall === 1;
+}
