@@ -38,9 +38,9 @@ function expectation(issue: Issue): string {
     case "invalid_union":
       return unionExpectation(issue);
     case "too_small":
-      return `${sized(issue.origin)} ${issue.inclusive ? "of at least" : "above"} ${issue.minimum}`;
+      return sized(issue.origin, `${issue.inclusive ? "at least" : "more than"} ${issue.minimum}`);
     case "too_big":
-      return `${sized(issue.origin)} ${issue.inclusive ? "of at most" : "below"} ${issue.maximum}`;
+      return sized(issue.origin, `${issue.inclusive ? "at most" : "less than"} ${issue.maximum}`);
     case "not_multiple_of":
       return `a multiple of ${issue.divisor}`;
     default:
@@ -64,9 +64,9 @@ const typeNames: Readonly<Record<string, string>> = {
   object: "a mapping of keys to values",
 };
 
-function sized(origin: string): string {
-  if (origin === "array") return "a list with a length";
-  return origin === "string" ? "text with a length" : "a number";
+function sized(origin: string, bound: string): string {
+  if (origin === "array") return `a list of ${bound} entries`;
+  return origin === "string" ? `text of ${bound} characters` : `a number of ${bound}`;
 }
 
 function oneOf(values: readonly unknown[]): string {
