@@ -1,15 +1,5 @@
 /** The shapes and workloads of the engine benchmark: the quickstart's model and SmolLM2-135M's, with random weights. */
-
-export interface Shape {
-  readonly vocabularySize: number;
-  readonly width: number;
-  readonly layers: number;
-  readonly heads: number;
-  readonly keyValueHeads: number;
-  readonly feedForwardWidth: number;
-  readonly contextLength: number;
-  readonly tiedEmbeddings: boolean;
-}
+import { type ModelOptions, modelOptionsSchema } from "../src/engine/model-options.ts";
 
 export type Work =
   /** `steps` optimiser updates on `batch` sequences of `length` tokens. */
@@ -20,30 +10,29 @@ export type Work =
 export interface EngineCase {
   readonly name: string;
   readonly about: string;
-  readonly shape: Shape;
+  readonly model: ModelOptions;
   readonly work: Work;
 }
 
-const tiny: Shape = {
+const tiny = modelOptionsSchema.parse({
   vocabularySize: 512,
   width: 128,
   layers: 4,
   heads: 4,
   keyValueHeads: 4,
-  feedForwardWidth: 512,
-  contextLength: 256,
-  tiedEmbeddings: true,
-};
-const smol: Shape = {
+  feedForward: 512,
+  contextLength: 384,
+});
+const smol = modelOptionsSchema.parse({
   vocabularySize: 49152,
   width: 576,
   layers: 30,
   heads: 9,
   keyValueHeads: 3,
-  feedForwardWidth: 1536,
+  feedForward: 1536,
   contextLength: 512,
-  tiedEmbeddings: true,
-};
+  ropeBase: 100_000,
+});
 
 const decoding = (batch: number): Work => ({ op: "decode", batch, prompt: 64, tokens: 64 });
 
@@ -51,16 +40,16 @@ export const engineCases: readonly EngineCase[] = [
   {
     name: "train-tiny",
     about: "1.1 M parameters, 8 × 256 tokens, 10 updates a round",
-    shape: tiny,
+    model: tiny,
     work: { op: "train", batch: 8, length: 256, steps: 10 },
   },
   {
     name: "train-135m",
     about: "SmolLM2-135M's shape, 2 × 512 tokens, 1 update a round",
-    shape: smol,
+    model: smol,
     work: { op: "train", batch: 2, length: 512, steps: 1 },
   },
-  { name: "decode-tiny-32", about: "1.1 M parameters, 32 sequences", shape: tiny, work: decoding(32) },
-  { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", shape: smol, work: decoding(16) },
-  { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", shape: smol, work: decoding(32) },
+  { name: "decode-tiny-32", about: "1.1 M parameters, 32 sequences", model: tiny, work: decoding(32) },
+  { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", model: smol, work: decoding(16) },
+  { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", model: smol, work: decoding(32) },
 ];

@@ -88,7 +88,7 @@ async function measureCase(
   const ours = startOurs();
   const other = peer === undefined ? undefined : startPeer(peer.python);
   try {
-    for (const worker of [ours, other]) await worker?.request("prepare", { shape: chosen.shape, threads });
+    for (const worker of [ours, other]) await worker?.request("prepare", { model: chosen.model, threads });
     const { op, ...work } = chosen.work;
     const side = (worker: Worker): Side => {
       return async () => {

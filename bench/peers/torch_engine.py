@@ -3,7 +3,7 @@ The peer of `npm run bench -- engine`: PyTorch and Hugging Face transformers on 
 
 Answers one JSON object a line on standard output to each JSON line on standard input (see bench/worker.ts):
   {"op": "info"}                                        versions
-  {"op": "prepare", "shape": {...}, "threads": n}       a Llama of this shape with random weights
+  {"op": "prepare", "model": {...}, "threads": n}       a Llama of this shape with random weights
   {"op": "train", "batch", "length", "steps"}           forward, cross-entropy, backward, AdamW on random tokens
   {"op": "decode", "batch", "prompt", "tokens"}         greedy `generate` with its default cache
   {"op": "peak"}                                        largest resident memory of this process so far, bytes
@@ -33,16 +33,18 @@ def prepare(request):
     logging.set_verbosity_error()
     torch.set_num_threads(request["threads"])
     torch.manual_seed(0)
-    SHAPE = request["shape"]
+    SHAPE = request["model"]
     config = LlamaConfig(
         vocab_size=SHAPE["vocabularySize"],
         hidden_size=SHAPE["width"],
-        intermediate_size=SHAPE["feedForwardWidth"],
+        intermediate_size=SHAPE["feedForward"],
         num_hidden_layers=SHAPE["layers"],
         num_attention_heads=SHAPE["heads"],
         num_key_value_heads=SHAPE["keyValueHeads"],
         max_position_embeddings=SHAPE["contextLength"],
-        tie_word_embeddings=SHAPE["tiedEmbeddings"],
+        rms_norm_eps=SHAPE["rmsEpsilon"],
+        rope_parameters={"rope_type": "default", "rope_theta": SHAPE["ropeBase"]},
+        tie_word_embeddings=SHAPE["tieEmbeddings"],
         bos_token_id=None,
         eos_token_id=None,
         pad_token_id=None,
