@@ -11,11 +11,10 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { stringify } from "yaml";
 import { ConfigError } from "../errors.ts";
 import { fileError } from "../shared/files.ts";
-import { dotted, explainIssue, issuePath } from "./explain-issue.ts";
-import { type AppliedOverride, applyOverrides } from "./overrides.ts";
+import { applyOverrides } from "./overrides.ts";
 import { type Recipe, recipeSchema } from "./recipe.ts";
-import { schemaTree } from "./schema-tree.ts";
-import { parseYaml, type YamlSource } from "./yaml-source.ts";
+import { overridePlace, validate } from "./validate.ts";
+import { parseYaml } from "./yaml-source.ts";
 
 export interface LoadOptions {
   /** `key.key=value`, applied in order. */
@@ -45,37 +44,16 @@ export function parseRecipe(text: string, options: LoadOptions & { readonly file
     throw new ConfigError(`${file}:1: a recipe is a mapping of keys to values, such as "seed: 1"`);
   const written = withAbsolutePaths(source.value, dirname(resolve(file)));
   const { value, applied } = applyOverrides(written, overrides);
-  const result = recipeSchema.safeParse(withAbsolutePaths(value, resolve(folder)));
-  if (result.success) return result.data;
-  const tree = schemaTree(recipeSchema);
-  const issues = [...result.error.issues].sort((a, b) => rank(a.code) - rank(b.code));
-  const issue = issues[0] as (typeof issues)[number];
-  const path = issuePath(issue);
-  const rest = issues.slice(1).map((other) => dotted(issuePath(other)));
-  const more = rest.length === 0 ? "" : ` (and ${rest.length} more: ${rest.slice(0, 4).join(", ")})`;
-  throw new ConfigError(
-    `${placeOf(path, source, { file, applied })}: ${explainIssue(issue, tree, value)}${more}`,
-    { path: dotted(path) },
+  return validate(
+    recipeSchema,
+    withAbsolutePaths(value, resolve(folder)),
+    (path) => overridePlace(applied, path) ?? `${file}:${source.lineOf(path)}`,
   );
 }
 
 /** The recipe with every default filled in, as YAML that loads to the same recipe. */
 export function resolvedYaml(recipe: Recipe): string {
   return stringify(recipe, { lineWidth: 110, aliasDuplicateObjects: false });
-}
-
-/** Unknown keys first: a mistyped key is often the reason why another one is missing. */
-function rank(code: string): number {
-  return code === "unrecognized_keys" ? 0 : 1;
-}
-
-function placeOf(
-  path: readonly PropertyKey[],
-  source: YamlSource,
-  { file, applied }: { readonly file: string; readonly applied: readonly AppliedOverride[] },
-): string {
-  const override = applied.findLast(({ path: set }) => set.every((key, i) => key === path[i]));
-  return override === undefined ? `${file}:${source.lineOf(path)}` : `--set ${override.text}`;
 }
 
 /** The keys that hold a path or a list of paths. */

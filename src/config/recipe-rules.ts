@@ -7,8 +7,14 @@ import type { Stage } from "./stage-options.ts";
 
 /** What the rules look at; the recipe has it all. */
 interface Checked {
-  readonly data: { readonly type: string };
-  readonly environment: { readonly maxTurnTokens: number; readonly maxObservationTokens: number };
+  readonly data:
+    | { readonly type: "world"; readonly world: { readonly hops: readonly number[] } }
+    | { readonly type: "files" };
+  readonly environment: {
+    readonly maxSearches: number;
+    readonly maxTurnTokens: number;
+    readonly maxObservationTokens: number;
+  };
   readonly model:
     | {
         readonly type: "fresh";
@@ -38,12 +44,21 @@ function checkStageNames(stages: readonly Stage[], context: Context): void {
   });
 }
 
-function checkSupervised(recipe: Checked, index: number, context: Context): void {
-  if (recipe.data.type === "files")
+function checkSupervised({ data, environment }: Checked, index: number, context: Context): void {
+  if (data.type === "files") {
     issue(
       context,
       ["stages", index, "type"],
       "a supervised stage needs demonstrations, which only built-in worlds have; remove the stage or use data.type world",
+    );
+    return;
+  }
+  const hops = Math.max(...data.world.hops);
+  if (hops > environment.maxSearches)
+    issue(
+      context,
+      ["environment", "maxSearches"],
+      `the teacher makes ${hops} searches for a question of ${hops} hops, ${environment.maxSearches} are allowed; raise it or lower data.world.hops`,
     );
 }
 

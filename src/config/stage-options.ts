@@ -6,7 +6,8 @@ import { z } from "zod";
 import { collapseOptionsSchema } from "../algorithm/collapse.ts";
 import { algorithmOptionsSchema } from "../algorithm/options.ts";
 import { scheduleOptionsSchema } from "../algorithm/schedule.ts";
-import { rewardOptionsSchema, teacherOptionsSchema } from "./pending.ts";
+import { rewardOptionsSchema } from "../reward/reward.ts";
+import { teacherOptionsSchema } from "../rollout/teacher.ts";
 
 const optimizerOptionsSchema = z.strictObject({
   beta1: z.number().min(0).lt(1).default(0.9).describe("Decay of the mean of gradients, 0 to 1."),
@@ -69,7 +70,7 @@ export const reinforcementStageSchema = z.strictObject({
   schedule,
   optimizer,
   algorithm: algorithmOptionsSchema.prefault({}).describe("From rewards to the loss."),
-  reward: rewardOptionsSchema.prefault({}).describe("What a finished trajectory earns."),
+  reward: rewardOptionsSchema.prefault({ type: "exactMatch" }).describe("What a finished trajectory earns."),
   sampling: samplingOptionsSchema.prefault({}).describe("How the policy samples while it explores."),
   collapse: collapseOptionsSchema.prefault({}).describe("When to stop because training went wrong."),
 });
