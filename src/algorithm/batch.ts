@@ -5,7 +5,8 @@
  * The sampled ids are used as they are; text is not tokenised here.
  */
 import { assert, PolicyError } from "../errors.ts";
-import type { Trajectory } from "../rollout/trajectory.ts";
+import type { Segment, Trajectory } from "../rollout/trajectory.ts";
+import { lossMask, trajectoryTokens } from "../rollout/trajectory-view.ts";
 import type { Datum } from "./datum.ts";
 
 /**
@@ -14,11 +15,9 @@ import type { Datum } from "./datum.ts";
  * Throws `PolicyError` when the policy recorded no token ids or log-probabilities.
  */
 export function policyDatum(trajectory: Trajectory, advantage: number): Datum {
-  const shifted = shift(trajectory);
-  const { inputs, targets } = shifted;
-  const weights = Float32Array.from(shifted.sources, (source) => (source === "policy" ? 1 : 0));
+  const weights = Float32Array.from(lossMask(trajectory).subarray(1));
   const advantages = weights.map((weight) => (weight === 0 ? 0 : advantage));
-  return { inputs, targets, weights, logprobs: sampledLogprobs(trajectory), advantages };
+  return { ...shift(trajectory), weights, logprobs: sampledLogprobs(trajectory), advantages };
 }
 
 /**
@@ -27,7 +26,7 @@ export function policyDatum(trajectory: Trajectory, advantage: number): Datum {
  * the weights that sampled. The prompt stays untrained.
  */
 export function trainOnObservations(datum: Datum, trajectory: Trajectory, logprobs: Float32Array): Datum {
-  const { sources } = shift(trajectory);
+  const sources = targetSources(trajectory);
   assert(logprobs.length === sources.length, `${logprobs.length} logprobs for ${sources.length} targets`);
   assert(datum.logprobs && datum.advantages, "the datum comes from policyDatum");
   const isObservation = (t: number): boolean => sources[t] === "environment";
@@ -48,34 +47,27 @@ export interface DemonstrationOptions {
 
 /** The datum of a demonstration for the cross-entropy loss: weight 1 on the policy's tokens, `contextTokenWeight` on the rest. */
 export function demonstrationDatum(trajectory: Trajectory, options: DemonstrationOptions): Datum {
-  const { inputs, targets, sources } = shift(trajectory);
-  const weights = Float32Array.from(sources, (source) =>
-    source === "policy" ? 1 : options.contextTokenWeight,
-  );
-  return { inputs, targets, weights };
+  const mask = lossMask(trajectory).subarray(1);
+  const weights = Float32Array.from(mask, (isPolicy) => (isPolicy ? 1 : options.contextTokenWeight));
+  return { ...shift(trajectory), weights };
 }
 
-type Source = Trajectory["segments"][number]["source"];
+type Source = Segment["source"];
 
-/** Inputs are all tokens but the last, targets all but the first; `sources` (T) says who wrote each target. */
-function shift(trajectory: Trajectory): { inputs: Int32Array; targets: Int32Array; sources: Source[] } {
-  const tokens: number[] = [];
-  const sources: Source[] = [];
-  for (const segment of trajectory.segments) {
-    if (segment.tokens.length === 0 && segment.text !== "")
+/** Inputs are all tokens but the last, targets all but the first. */
+function shift(trajectory: Trajectory): { inputs: Int32Array; targets: Int32Array } {
+  for (const { source, text, tokens } of trajectory.segments)
+    if (tokens.length === 0 && text !== "")
       throw new PolicyError(
-        `a ${segment.source} segment of ${trajectory.group} has text but no token ids; training needs a policy with a tokenizer`,
+        `a ${source} segment of ${trajectory.group} has text but no token ids; training needs a policy with a tokenizer`,
       );
-    for (const token of segment.tokens) {
-      tokens.push(token);
-      sources.push(segment.source);
-    }
-  }
-  return {
-    inputs: Int32Array.from(tokens.slice(0, -1)),
-    targets: Int32Array.from(tokens.slice(1)),
-    sources: sources.slice(1),
-  };
+  const tokens = trajectoryTokens(trajectory);
+  return { inputs: tokens.slice(0, -1), targets: tokens.slice(1) };
+}
+
+/** (T) Who wrote each target. */
+function targetSources({ segments }: Trajectory): Source[] {
+  return segments.flatMap(({ source, tokens }) => tokens.map(() => source)).slice(1);
 }
 
 /** (T) The log-probability of each target when the policy sampled it, 0 where it did not. */

@@ -6,7 +6,7 @@ import { advantagesByGroup, type RewardedTrajectory } from "./group.ts";
 const options = { advantage: { normalize: "none" }, rejectGroupsWithoutSignal: true } as const;
 
 function rewarded(
-  reward: number,
+  reward: number | undefined,
   place: { dataset?: string; id?: string; group?: string; stopReason?: StopReason } = {},
 ): RewardedTrajectory {
   const { dataset = "nq", id = "0", group = "0", stopReason = "answer" } = place;
@@ -54,7 +54,7 @@ test("groups without signal are counted, and rejected or kept with zero advantag
 
 test("a failure of the world is dropped and does not move the mean of its group", () => {
   const report = advantagesByGroup(
-    [rewarded(1), rewarded(0, { stopReason: "retrieverFailure" }), rewarded(0)],
+    [rewarded(1), rewarded(undefined, { stopReason: "retrieverFailure" }), rewarded(0)],
     options,
   );
   expect(report.trajectories.map(({ advantage }) => advantage)).toEqual([0.5, -0.5]);
@@ -62,7 +62,7 @@ test("a failure of the world is dropped and does not move the mean of its group"
 });
 
 test("a group that failures left with one trajectory is not mistaken for a group of one", () => {
-  const broken = [rewarded(1), rewarded(0, { stopReason: "policyFailure" })];
+  const broken = [rewarded(1), rewarded(undefined, { stopReason: "policyFailure" })];
   expect(advantagesByGroup(broken, options)).toMatchObject({ trajectories: [], failed: 1, broken: 1 });
   expect(advantagesByGroup([rewarded(1)], options).trajectories.map(({ advantage }) => advantage)).toEqual([
     1,

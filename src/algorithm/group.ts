@@ -4,15 +4,19 @@
  */
 import { questionKey } from "../corpus/question.ts";
 import { isInfrastructureFailure } from "../environment/stop-reason.ts";
+import { assert } from "../errors.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { type AdvantageOptions, groupAdvantages, hasSignal } from "./advantage.ts";
 
 export interface RewardedTrajectory {
   readonly trajectory: Trajectory;
-  readonly reward: number;
+  /** Undefined where the world failed: such a trajectory has no reward. */
+  readonly reward: number | undefined;
 }
 
-export interface AdvantagedTrajectory extends RewardedTrajectory {
+export interface AdvantagedTrajectory {
+  readonly trajectory: Trajectory;
+  readonly reward: number;
   readonly advantage: number;
 }
 
@@ -46,7 +50,7 @@ export function advantagesByGroup(
   const kept: AdvantagedTrajectory[] = [];
   const counts = { groups: 0, failed: 0, broken: 0, withoutSignal: 0 };
   for (const members of groupMembers(rewarded)) {
-    const sound = members.filter(({ trajectory }) => !isInfrastructureFailure(trajectory.stopReason));
+    const sound = members.filter(isSound);
     counts.failed += members.length - sound.length;
     if (sound.length < members.length && sound.length <= 1) {
       counts.broken++;
@@ -62,6 +66,12 @@ export function advantagesByGroup(
     for (const [i, member] of sound.entries()) kept.push({ ...member, advantage: advantages[i] as number });
   }
   return { trajectories: kept, ...counts };
+}
+
+function isSound(member: RewardedTrajectory): member is RewardedTrajectory & { readonly reward: number } {
+  const isFailure = isInfrastructureFailure(member.trajectory.stopReason);
+  assert(isFailure || member.reward !== undefined, "every trajectory that did not fail has a reward");
+  return !isFailure;
 }
 
 function groupMembers(rewarded: readonly RewardedTrajectory[]): Iterable<RewardedTrajectory[]> {

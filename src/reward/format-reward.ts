@@ -59,7 +59,8 @@ function hasValidFormat({ segments, turns }: Trajectory): boolean {
   );
 }
 
-function hasRetrievedAnswer({ question, turns }: Trajectory): boolean {
+/** True when a passage that was found holds a gold answer, compared like cover exact match. */
+export function hasRetrievedAnswer({ question, turns }: Trajectory): boolean {
   const passages = turns.flatMap((turn) => turn.passages ?? []);
   return passages.some(
     ({ passage }) => coverExactMatch(`${passage.title}\n${passage.text}`, question.goldAnswers) === 1,

@@ -1,0 +1,65 @@
+/**
+ * From items to the numbers of a table: every metric with n, mean and 95 % interval, over all questions and by data
+ * set, hops and kind. Failed items are counted beside the means, not in them.
+ */
+import { z } from "zod";
+import { bootstrapMean, estimateSchema } from "./bootstrap.ts";
+import { groupBy } from "./group-by.ts";
+import { type Item, type MetricName, metricNames, type ScoredItem } from "./item.ts";
+
+export const breakdownSchema = z.object({
+  /** Questions that were scored. */
+  n: z.int().min(0),
+  /** Questions without a score because the world failed. */
+  failed: z.int().min(0),
+  /** Absent where no question has the metric. */
+  ...(Object.fromEntries(metricNames.map((name) => [name, z.exactOptional(estimateSchema)])) as Record<
+    MetricName,
+    z.ZodExactOptional<typeof estimateSchema>
+  >),
+});
+
+export const summarySchema = z.object({
+  overall: breakdownSchema,
+  /** Unweighted mean of the data sets' exact match, the average of published tables; absent when nothing was scored. */
+  macroEm: z.exactOptional(z.number()),
+  byDataset: z.record(z.string(), breakdownSchema),
+  byHops: z.record(z.string(), breakdownSchema),
+  byKind: z.record(z.string(), breakdownSchema),
+});
+
+export type Breakdown = Readonly<z.infer<typeof breakdownSchema>>;
+export type Summary = Readonly<z.infer<typeof summarySchema>>;
+
+/** All the numbers of an evaluation; `seed` drives the intervals. Items without hops or kind are left out of those tables. */
+export function summarize(items: readonly Item[], options: { readonly seed: number }): Summary {
+  const byDataset = breakDown(items, ({ dataset }) => dataset, options);
+  const means = Object.values(byDataset).flatMap(({ em }) => em?.mean ?? []);
+  return {
+    overall: breakdownOf(items, options),
+    ...(means.length > 0 && { macroEm: means.reduce((sum, value) => sum + value, 0) / means.length }),
+    byDataset,
+    byHops: breakDown(items, ({ hops }) => hops?.toString(), options),
+    byKind: breakDown(items, ({ kind }) => kind, options),
+  };
+}
+
+/** Every metric over `items`. */
+export function breakdownOf(items: readonly Item[], options: { readonly seed: number }): Breakdown {
+  const scored = items.filter((item): item is ScoredItem => !item.failed);
+  const metrics = metricNames.flatMap((name) => {
+    const values = scored.flatMap((item) => item[name] ?? []);
+    const estimate = bootstrapMean(values, options);
+    return estimate ? [[name, estimate] as const] : [];
+  });
+  return { n: scored.length, failed: items.length - scored.length, ...Object.fromEntries(metrics) };
+}
+
+function breakDown(
+  items: readonly Item[],
+  keyOf: (item: Item) => string | undefined,
+  options: { readonly seed: number },
+): Record<string, Breakdown> {
+  const groups = groupBy(items, keyOf);
+  return Object.fromEntries([...groups].map(([key, members]) => [key, breakdownOf(members, options)]));
+}

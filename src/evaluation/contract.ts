@@ -1,0 +1,123 @@
+/**
+ * What a score depends on besides the policy. Two results are compared only when their contracts agree on
+ * everything that was not meant to differ: the model and the seed may, the rest may not.
+ */
+import { z } from "zod";
+import { type Question, questionKey } from "../corpus/question.ts";
+import type { EnvironmentOptions } from "../environment/environment-options.ts";
+import { findPassageTemplate } from "../environment/passage-template.ts";
+import { findPrompt } from "../environment/prompt.ts";
+import type { Retriever } from "../retrieval/retriever.ts";
+import type { Policy, SamplingOptions } from "../rollout/policy.ts";
+import { canonicalJson, sha256 } from "../shared/hash.ts";
+
+const plain = z.union([z.string(), z.number(), z.boolean()]);
+
+export const contractSchema = z.object({
+  /** SHA-256 of the corpus that is searched. */
+  corpusHash: z.string(),
+  /** How passages are ranked. */
+  retriever: z.object({
+    method: z.string(),
+    indexHash: z.string(),
+    parameters: z.record(z.string(), plain),
+  }),
+  /** Passages of one search. */
+  k: z.number(),
+  /** Which part of the data the questions are from. */
+  split: z.string(),
+  /** Number of questions. */
+  n: z.number(),
+  /** SHA-256 of the questions with their gold answers and gold passages, whatever their order. */
+  questionsHash: z.string(),
+  promptHash: z.string(),
+  /** SHA-256 of the template that passages are shown with. */
+  templateHash: z.string(),
+  codec: z.string(),
+  /** The other rules of an episode: limits of searches and tokens, whether the budget is told. */
+  limits: z.record(z.string(), plain),
+  /** How answers are made comparable. */
+  normaliser: z.literal("squad"),
+  /** What decides that an answer is right. */
+  judge: z.literal("exactMatch"),
+  sampling: z.object({ temperature: z.number(), topP: z.number(), topK: z.number() }),
+  model: z.object({ type: z.string(), model: z.string() }),
+  codeVersion: z.string(),
+  seed: z.number(),
+});
+
+export type EvaluationContract = Readonly<z.infer<typeof contractSchema>>;
+
+export interface ContractInput {
+  readonly policy: Policy;
+  readonly retriever: Retriever;
+  readonly environment: EnvironmentOptions;
+  readonly questions: readonly Question[];
+  readonly split: string;
+  readonly sampling: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
+  readonly codeVersion: string;
+  readonly seed: number;
+}
+
+/** The contract of an evaluation that is about to run. */
+export function evaluationContract(input: ContractInput): EvaluationContract {
+  const { policy, retriever, questions, split, codeVersion, seed } = input;
+  const { codec, prompt, passageTemplate, k, ...limits } = input.environment;
+  const { corpusHash, method, indexHash, parameters } = retriever.identity;
+  const { temperature, topP, topK } = input.sampling;
+  return {
+    corpusHash,
+    retriever: { method, indexHash, parameters: { ...parameters } },
+    k,
+    split,
+    n: questions.length,
+    questionsHash: hashQuestions(questions),
+    promptHash: findPrompt(prompt).hash,
+    templateHash: findPassageTemplate(passageTemplate).hash,
+    codec,
+    limits,
+    normaliser: "squad",
+    judge: "exactMatch",
+    sampling: { temperature, topP, topK },
+    model: { type: policy.identity.type, model: policy.identity.model },
+    codeVersion,
+    seed,
+  };
+}
+
+/** SHA-256 of everything about the questions that a score depends on; their order does not matter. */
+export function hashQuestions(questions: readonly Question[]): string {
+  const lines = questions.map((question) =>
+    canonicalJson([questionKey(question), question.text, question.goldAnswers, question.goldPassages]),
+  );
+  return sha256(lines.sort().join("\n"));
+}
+
+export interface ContractDifference {
+  /** Dotted, such as `sampling.temperature`. */
+  readonly key: string;
+  readonly a: unknown;
+  readonly b: unknown;
+}
+
+/** Where two contracts differ that must not, in the order of the contract. */
+export function contractDifferences(a: EvaluationContract, b: EvaluationContract): ContractDifference[] {
+  const left = flatten(a);
+  const right = flatten(b);
+  return [...new Set([...left.keys(), ...right.keys()])]
+    .filter((key) => !mayDiffer(key) && left.get(key) !== right.get(key))
+    .map((key) => ({ key, a: left.get(key), b: right.get(key) }));
+}
+
+function mayDiffer(key: string): boolean {
+  return key === "seed" || key.startsWith("model.");
+}
+
+function flatten(value: object, prefix = ""): Map<string, unknown> {
+  const entries = Object.entries(value).flatMap(([key, inner]: [string, unknown]): [string, unknown][] =>
+    typeof inner === "object" && inner !== null
+      ? [...flatten(inner, `${prefix}${key}.`)]
+      : [[`${prefix}${key}`, inner]],
+  );
+  return new Map(entries);
+}

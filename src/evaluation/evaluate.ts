@@ -1,0 +1,83 @@
+/**
+ * Plays every question once and scores it. The loop is that of training (`runRollouts`), so that what is measured is
+ * what was trained. Every question ends as one item, in the order of the questions, whatever the concurrency.
+ */
+import { type Question, questionKey } from "../corpus/question.ts";
+import type { EnvironmentOptions } from "../environment/environment-options.ts";
+import { ForagerError } from "../errors.ts";
+import type { Retriever } from "../retrieval/retriever.ts";
+import type { Policy, SamplingOptions } from "../rollout/policy.ts";
+import { runRollouts } from "../rollout/run-rollouts.ts";
+import type { Trajectory } from "../rollout/trajectory.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { summarize } from "./aggregate.ts";
+import { evaluationContract } from "./contract.ts";
+import type { EvaluationResult } from "./result.ts";
+import { scoreTrajectory } from "./score-trajectory.ts";
+
+export interface EvaluateInput {
+  readonly policy: Policy;
+  readonly retriever: Retriever;
+  readonly environment: EnvironmentOptions;
+  readonly questions: readonly Question[];
+  /** Named in the contract, such as `test`. */
+  readonly split: string;
+  /** Named in the contract: the version of Forager. */
+  readonly codeVersion: string;
+  readonly seed: number;
+  /** Default: greedy. */
+  readonly sampling?: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
+  readonly tokenizer?: Tokenizer;
+  /** Most tokens of a trajectory. */
+  readonly contextLength?: number;
+  /** Most episodes at once; default: all. */
+  readonly concurrency?: number;
+  /** Milliseconds of a clock; without one all times are 0. */
+  readonly now?: () => number;
+  readonly signal?: AbortSignal;
+  /** Called after each episode. */
+  readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void;
+}
+
+export interface Evaluation {
+  /** What is stored. */
+  readonly result: EvaluationResult;
+  /** One for each question, in order. */
+  readonly trajectories: readonly Trajectory[];
+}
+
+const greedy = { temperature: 0, topP: 1, topK: 0 } as const;
+
+/** Evaluates a policy. Throws the signal's reason when aborted, and `ForagerError` when two questions share a key. */
+export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
+  const { questions, sampling = greedy, seed, onProgress } = input;
+  requireUniqueKeys(questions);
+  const contract = evaluationContract({ ...input, sampling });
+  const requests = questions.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
+  let done = 0;
+  const trajectories = await runRollouts(
+    requests,
+    { ...input, sampling },
+    {
+      concurrency: input.concurrency,
+      signal: input.signal,
+      onTrajectory: () => onProgress?.({ done: ++done, total: questions.length }),
+    },
+  );
+  input.signal?.throwIfAborted();
+  const items = trajectories.map(scoreTrajectory);
+  return { result: { contract, summary: summarize(items, { seed }), items }, trajectories };
+}
+
+function requireUniqueKeys(questions: readonly Question[]): void {
+  const seen = new Set<string>();
+  for (const question of questions) {
+    const key = questionKey(question);
+    if (seen.has(key))
+      throw new ForagerError(
+        "data-format",
+        `question ${key} appears twice; ids must be unique within a data set`,
+      );
+    seen.add(key);
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * One evaluated question. An episode that the world broke is an item without scores: it is counted, and never
+ * taken for a wrong answer. The schemas read `evaluation/*.json` back; unknown keys of later versions are dropped.
+ */
+import { z } from "zod";
+import { stopReasons } from "../environment/stop-reason.ts";
+
+const share = z.number().min(0).max(1);
+const common = {
+  dataset: z.string(),
+  /** Unique within its data set. */
+  id: z.string(),
+  hops: z.exactOptional(z.number()),
+  kind: z.exactOptional(z.string()),
+  stopReason: z.enum(stopReasons as readonly [(typeof stopReasons)[number]]),
+};
+
+export const scoredItemSchema = z.object({
+  ...common,
+  failed: z.literal(false),
+  answer: z.exactOptional(z.string()),
+  /** 1 when the answer equals a gold answer after normalisation, else 0. */
+  em: share,
+  /** 1 when the answer holds a gold answer after normalisation, else 0. */
+  coverEm: share,
+  /** Token F1 with the best gold answer. */
+  f1: share,
+  /** Share of the gold passages that any search found; absent where the question marks none. */
+  retrievalRecall: z.exactOptional(share),
+  /** 1 when a passage that was found holds a gold answer, else 0. */
+  answerRetrieved: share,
+  /** Searches that were carried out. */
+  searches: z.number(),
+  /** Tokens the policy sampled. */
+  policyTokens: z.number(),
+  /** All tokens of the trajectory. */
+  contextTokens: z.number(),
+  /** Wall time of the episode; episodes played at once share the machine. */
+  timeMs: z.number(),
+});
+
+export const failedItemSchema = z.object({
+  ...common,
+  failed: z.literal(true),
+  /** What failed. */
+  failure: z.string(),
+});
+
+export const itemSchema = z.discriminatedUnion("failed", [scoredItemSchema, failedItemSchema]);
+
+export type ScoredItem = Readonly<z.infer<typeof scoredItemSchema>>;
+export type FailedItem = Readonly<z.infer<typeof failedItemSchema>>;
+export type Item = ScoredItem | FailedItem;
+
+/** What an item is measured by, in the order of tables. */
+export const metricNames = [
+  "em",
+  "coverEm",
+  "f1",
+  "retrievalRecall",
+  "answerRetrieved",
+  "searches",
+  "policyTokens",
+  "contextTokens",
+  "timeMs",
+] as const;
+export type MetricName = (typeof metricNames)[number];
+
+/** Metrics of which less is better. */
+export const costMetrics: ReadonlySet<MetricName> = new Set<MetricName>([
+  "searches",
+  "policyTokens",
+  "contextTokens",
+  "timeMs",
+]);
+
+/** The key that identifies the question of an item, equal to `questionKey`. */
+export function itemKey(item: Pick<Item, "dataset" | "id">): string {
+  return `${item.dataset}/${item.id}`;
+}

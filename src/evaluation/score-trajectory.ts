@@ -1,0 +1,39 @@
+/** From a finished trajectory to the item of an evaluation. Looks at actions and segments, never at their text. */
+import { isInfrastructureFailure } from "../environment/stop-reason.ts";
+import { coverExactMatch } from "../reward/cover-exact-match.ts";
+import { exactMatch } from "../reward/exact-match.ts";
+import { hasRetrievedAnswer } from "../reward/format-reward.ts";
+import { tokenF1 } from "../reward/token-f1.ts";
+import type { Trajectory } from "../rollout/trajectory.ts";
+import { goldPassageRecall, policyTokenCount, searchCount, tokenCount } from "../rollout/trajectory-view.ts";
+import type { Item } from "./item.ts";
+
+/** Scores a trajectory. No answer scores 0; a failure of the world gives an item without scores. */
+export function scoreTrajectory(trajectory: Trajectory): Item {
+  const { question, answer, stopReason, time } = trajectory;
+  const { dataset, id, hops, kind, goldAnswers } = question;
+  const common = {
+    dataset,
+    id,
+    ...(hops !== undefined && { hops }),
+    ...(kind !== undefined && { kind }),
+    stopReason,
+  };
+  if (isInfrastructureFailure(stopReason))
+    return { ...common, failed: true, failure: trajectory.failure ?? stopReason };
+  const recall = goldPassageRecall(trajectory);
+  return {
+    ...common,
+    failed: false,
+    ...(answer !== undefined && { answer }),
+    em: exactMatch(answer, goldAnswers),
+    coverEm: coverExactMatch(answer, goldAnswers),
+    f1: tokenF1(answer, goldAnswers),
+    ...(recall !== undefined && { retrievalRecall: recall }),
+    answerRetrieved: hasRetrievedAnswer(trajectory) ? 1 : 0,
+    searches: searchCount(trajectory),
+    policyTokens: policyTokenCount(trajectory),
+    contextTokens: tokenCount(trajectory),
+    timeMs: time.totalMs,
+  };
+}
