@@ -1,0 +1,86 @@
+/**
+ * The pages under docs/algorithms say what is true: their recipe fragments parse, fields shown with defaults have those
+ * defaults, metric keys exist, and links between files lead somewhere.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { algorithmOptionsSchema } from "../src/algorithm/options.ts";
+import { recipeSchema } from "../src/config/recipe.ts";
+import { environmentOptionsSchema } from "../src/environment/environment-options.ts";
+import { isMetricKey } from "../src/reporting/metric-keys.ts";
+import { bm25OptionsSchema } from "../src/retrieval/bm25.ts";
+
+const root = join(import.meta.dirname, "..");
+const algorithmPages = pages("docs/algorithms");
+const allPages = [
+  ...algorithmPages,
+  ...pages("docs/decisions"),
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "docs/LOG.md",
+];
+
+function pages(folder: string): string[] {
+  return readdirSync(join(root, folder)).map((file) => `${folder}/${file}`);
+}
+
+function read(page: string): string {
+  return readFileSync(join(root, page), "utf8");
+}
+
+/** The YAML fragments of a page, each an object with top-level keys of a recipe. */
+function fragments(page: string): Record<string, unknown>[] {
+  return [...read(page).matchAll(/```yaml\n([\s\S]*?)```/g)].map(
+    ([, text]) => parse(text as string) as Record<string, unknown>,
+  );
+}
+
+function fragment(page: string): Record<string, unknown> {
+  const [first] = fragments(page);
+  if (!first) throw new Error(`${page} has no YAML fragment`);
+  return first;
+}
+
+describe.each(algorithmPages)("%s", (page) => {
+  test("shows parts of recipes that the schema accepts", () => {
+    const shape: Record<string, { parse(value: unknown): unknown }> = recipeSchema.shape;
+    for (const shown of fragments(page))
+      for (const [key, value] of Object.entries(shown)) {
+        expect(shape).toHaveProperty(key);
+        shape[key]?.parse(value);
+      }
+  });
+
+  test("names only metric keys that exist", () => {
+    const rooms =
+      /`((?:reward|advantage|search|turn|length|loss|gradient|optimizer|kl|clip|ratio|entropy|group|parity|stop|time|rate|memory|evaluation)\/\w+)`/g;
+    const named = [...read(page).matchAll(rooms)].map((match) => match[1] as string);
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((key) => !isMetricKey(key))).toEqual([]);
+  });
+});
+
+test("the options of GRPO are shown with their defaults", () => {
+  const [stage] = fragment("docs/algorithms/grpo.md").stages as { algorithm: object }[];
+  expect(algorithmOptionsSchema.parse(stage?.algorithm)).toEqual(algorithmOptionsSchema.parse({}));
+});
+
+test("the options of BM25 are shown with their defaults, all of them", () => {
+  const { retriever } = fragment("docs/algorithms/bm25.md");
+  expect(retriever).toEqual(bm25OptionsSchema.parse({}));
+});
+
+test("the environment of Search-R1 is the default", () => {
+  const { environment } = fragment("docs/algorithms/search-r1.md");
+  expect(environmentOptionsSchema.parse(environment)).toEqual(environmentOptionsSchema.parse({}));
+});
+
+test.each(allPages)("links of %s lead to files that exist", (page) => {
+  const targets = [...read(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)].map((match) => match[1] as string);
+  const missing = targets.filter(
+    (target) => !target.startsWith("http") && !existsSync(join(root, dirname(page), target)),
+  );
+  expect(missing).toEqual([]);
+});
