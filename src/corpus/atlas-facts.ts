@@ -48,9 +48,7 @@ export async function readAtlasFacts(limits: {
     currencies: distinct(all.map((country) => country.currency)),
     languages: distinct(all.map((country) => country.language)),
   };
-  const taken = new Set(
-    [...facts.countries, ...facts.currencies, ...facts.languages].map(({ name }) => name),
-  );
+  const taken = [...facts.countries, ...facts.currencies, ...facts.languages].map(({ name }) => name);
   const records = [
     ...(await airports.getAirportsByType("large_airport")),
     ...(await airports.getAirportsByType("medium_airport")),
@@ -141,17 +139,21 @@ interface NamedAirport {
   readonly record: AirportRecord;
 }
 
-/** Airports with names that nothing else has, `taken` included; an airport without such a name is left out. */
-function nameAirports(records: readonly AirportRecord[], taken: ReadonlySet<string>): NamedAirport[] {
+/**
+ * Airports with names that nothing else has. An airport that has no such name is left out, and so is one whose
+ * name contains a name of `taken` ("chile chico"): a search for that name would find the airport first.
+ */
+function nameAirports(records: readonly AirportRecord[], taken: readonly string[]): NamedAirport[] {
   const full = records.map((record) => foldName(record.airport));
   const short = full.map(withoutGenericWords);
   const fullCount = countOf(full);
   const shortCount = countOf(short);
+  const takenWords = new RegExp(`\\b(?:${taken.join("|")})\\b`);
   return records.flatMap((record, index) => {
     const [name, long] = [short[index] as string, full[index] as string];
-    if (name !== "" && shortCount.get(name) === 1 && !taken.has(name)) return [{ name, record }];
-    const isUnique = fullCount.get(long) === 1 && !shortCount.has(long) && !taken.has(long);
-    return long !== "" && isUnique ? [{ name: long, record }] : [];
+    if (long === "" || takenWords.test(long)) return [];
+    if (name !== "" && shortCount.get(name) === 1) return [{ name, record }];
+    return fullCount.get(long) === 1 && !shortCount.has(long) ? [{ name: long, record }] : [];
   });
 }
 

@@ -86,7 +86,7 @@ function passagesOf(facts: AtlasFacts): Passage[] {
       passage(
         "country",
         c.name,
-        `a country in ${c.continent} with capital ${c.capital} and currency ${c.currency.name} and language ${c.language.name}`,
+        `a country in ${c.continent} . ${c.name} has capital ${c.capital} and currency ${c.currency.name} and language ${c.language.name}`,
       ),
     ),
     ...facts.currencies.map((c) => passage("currency", c.name, `a currency with code ${c.code}`)),

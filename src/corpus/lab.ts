@@ -35,7 +35,7 @@ export const labOptionsSchema = z.strictObject({
   relations: z.int().min(1).max(RELATIONS.length).default(3),
   /** Which numbers of hops are asked, each 1 to 6. Default [1, 2]. */
   hops: z.array(z.int().min(1).max(6)).min(1).default([1, 2]),
-  /** Passages per entity that name it beside another entity but hold none of the facts asked. 0 to 10, default 0. */
+  /** Passages per entity that name it beside others but hold none of the facts asked. 0 to 10, default 0. */
   distractors: z.int().min(0).max(10).default(0),
   /** At most so many training questions. Default 4000. */
   trainQuestions: count.default(4000),
@@ -68,11 +68,21 @@ export function* labPassages(options: LabOptions): Generator<Passage> {
   for (let entity = 0; entity < options.entities; entity++) {
     const title = facts.nameOf(entity);
     yield { id: passageId(entity), title, text: factText(facts, entity) };
-    for (let i = 0; i < options.distractors; i++) {
-      const other = facts.nameOf(facts.otherEntity(entity, `distractor ${i}`));
-      yield { id: `${passageId(entity)}-${i}`, title, text: `${title} once met ${other} .` };
-    }
+    for (let i = 0; i < options.distractors; i++)
+      yield { id: `${passageId(entity)}-${i}`, ...distractor(facts, entity, i) };
   }
+}
+
+/**
+ * A passage about meetings, which no question asks for. It names `entity` as often as the passage of facts does
+ * and is somewhat longer, so that BM25 ranks it behind the facts but before passages that share one word.
+ */
+function distractor(facts: LabFacts, entity: number, number: number): Pick<Passage, "title" | "text"> {
+  const name = facts.nameOf(entity);
+  const met = facts.relations.map((_, i) =>
+    facts.nameOf(facts.otherEntity(entity, `distractor ${number} ${i}`)),
+  );
+  return { title: `${name} and ${met[0]}`, text: `${name} met ${met.join(" and met ")} .` };
 }
 
 function factsOf(options: LabOptions): LabFacts {
