@@ -1,0 +1,70 @@
+/** One completion while it is being sampled: what is known of it so far, and when it is done. */
+import type { Completion, Context, FinishReason, SamplingOptions } from "../rollout/policy.ts";
+import { type Random, random } from "../shared/random.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { sampleToken } from "./sampler.ts";
+
+export class CompletionJob {
+  readonly episode: string | undefined;
+  /** Context and sampled tokens. */
+  readonly tokens: number[];
+  readonly promptTokens: number;
+  readonly #tokenizer: Tokenizer;
+  readonly #options: SamplingOptions;
+  readonly #chance: Random;
+  readonly #contextLength: number;
+  readonly #logprobs: number[] = [];
+  finishReason: FinishReason | undefined;
+
+  constructor(
+    context: Context,
+    options: SamplingOptions,
+    model: { readonly tokenizer: Tokenizer; readonly contextLength: number },
+  ) {
+    this.episode = context.episode;
+    this.tokens = [...(context.tokens ?? model.tokenizer.encode(context.text))];
+    this.promptTokens = this.tokens.length;
+    this.#tokenizer = model.tokenizer;
+    this.#contextLength = model.contextLength;
+    this.#options = options;
+    this.#chance = random(context.seed, "completion");
+  }
+
+  /** Samples the next token from its log-probabilities (V) and decides whether the completion is done. */
+  advance(logprobs: Float32Array): void {
+    const token = sampleToken(logprobs, this.#options, this.#chance);
+    this.tokens.push(token);
+    this.#logprobs.push(logprobs[token] as number);
+    this.finishReason = this.#finish(token);
+  }
+
+  completion(): Completion {
+    const tokens = this.tokens.slice(this.promptTokens);
+    const visible = this.finishReason === "endOfText" ? tokens.slice(0, -1) : tokens;
+    return {
+      text: this.#tokenizer.decode(visible),
+      tokens,
+      logprobs: this.#logprobs,
+      finishReason: this.finishReason ?? "length",
+      usage: { promptTokens: this.promptTokens, completionTokens: tokens.length },
+    };
+  }
+
+  #finish(token: number): FinishReason | undefined {
+    if (token === this.#tokenizer.endOfTextId) return "endOfText";
+    if (this.#isStopped()) return "stop";
+    const sampled = this.tokens.length - this.promptTokens;
+    const isFull = sampled >= this.#options.maxTokens || this.tokens.length >= this.#contextLength;
+    return isFull ? "length" : undefined;
+  }
+
+  /** A stop string of n bytes ends within the last n tokens; it may straddle any number of them. */
+  #isStopped(): boolean {
+    const { stop } = this.#options;
+    if (stop.length === 0) return false;
+    const reach = Math.max(...stop.map((text) => Buffer.byteLength(text)));
+    const tail = this.tokens.slice(Math.max(this.promptTokens, this.tokens.length - reach));
+    const text = this.#tokenizer.decode(tail);
+    return stop.some((ending) => text.includes(ending));
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The decoder of the Llama family as a graph for training: whole sequences, no cache. Padding lies to the
+ * right, where causal attention keeps it from every real token, so that no attention mask for it is needed.
+ */
+import type { Graph, Tensor } from "./graph.ts";
+import { headSize, type ModelOptions, parameterShapes } from "./model-options.ts";
+import {
+  add,
+  attention,
+  gatedSilu,
+  gatherRows,
+  linear,
+  type RotaryTables,
+  reshape,
+  rmsNorm,
+  rotate,
+  transpose,
+} from "./operators.ts";
+
+export type Parameters = ReadonlyMap<string, Tensor>;
+
+export interface SequenceShape {
+  /** Sequences in a batch (B) and tokens in a sequence (T). */
+  readonly batch: number;
+  readonly time: number;
+}
+
+/** Declares all parameters of the model as inputs of the graph. */
+export function declareParameters(
+  graph: Graph,
+  model: ModelOptions,
+  trainable: boolean,
+): Map<string, Tensor> {
+  const declare = trainable
+    ? (name: string, shape: readonly number[]) => graph.parameter(name, shape)
+    : (name: string, shape: readonly number[]) => graph.input(name, shape);
+  return new Map([...parameterShapes(model)].map(([name, shape]) => [name, declare(name, shape)]));
+}
+
+/** The parameter `name`; asserts that the model has it. */
+export function parameter(parameters: Parameters, name: string): Tensor {
+  const tensor = parameters.get(name);
+  if (!tensor) throw new Error(`Assertion failed: the model has no parameter ${name}`);
+  return tensor;
+}
+
+/** The table of the output layer: `lm_head`, or the embeddings where they are tied. */
+export function outputWeight(parameters: Parameters): Tensor {
+  return parameters.get("lm_head.weight") ?? parameter(parameters, "model.embed_tokens.weight");
+}
+
+/** Adds the network up to its final normalisation; returns the hidden states (B * T, width). Feeds: `decoderFeeds`. */
+export function buildDecoder(
+  graph: Graph,
+  model: ModelOptions,
+  parameters: Parameters,
+  shape: SequenceShape,
+): Tensor {
+  const { batch, time } = shape;
+  const half = headSize(model) / 2;
+  const tokens = graph.input("tokens", [batch * time], "int64");
+  const rotary: RotaryTables = {
+    positions: graph.input("positions", [batch, time], "int64"),
+    cosine: graph.input("cosine", [model.contextLength, half]),
+    sine: graph.input("sine", [model.contextLength, half]),
+    negatedSine: graph.input("negatedSine", [model.contextLength, half]),
+  };
+  const groupSize = model.heads / model.keyValueHeads;
+  const mask = graph.input("mask", [groupSize * time, time]);
+  let hidden = gatherRows(graph, parameter(parameters, "model.embed_tokens.weight"), tokens);
+  for (let layer = 0; layer < model.layers; layer++) {
+    const weight = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}.weight`);
+    const attended = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
+    const attentionOutput = selfAttention(graph, attended, { model, shape, rotary, mask, weight });
+    hidden = add(graph, hidden, attentionOutput);
+    const normalized = rmsNorm(graph, hidden, weight("post_attention_layernorm"), model.rmsEpsilon);
+    const gate = linear(graph, normalized, weight("mlp.gate_proj"));
+    const up = linear(graph, normalized, weight("mlp.up_proj"));
+    hidden = add(graph, hidden, linear(graph, gatedSilu(graph, gate, up), weight("mlp.down_proj")));
+  }
+  return rmsNorm(graph, hidden, parameter(parameters, "model.norm.weight"), model.rmsEpsilon);
+}
+
+interface AttentionSetting {
+  readonly model: ModelOptions;
+  readonly shape: SequenceShape;
+  readonly rotary: RotaryTables;
+  readonly mask: Tensor;
+  readonly weight: (name: string) => Tensor;
+}
+
+/**
+ * Grouped-query attention: the query heads that share a key head are stacked along time, so that keys and
+ * values are never repeated in memory; the mask is stacked likewise.
+ */
+function selfAttention(graph: Graph, x: Tensor, setting: AttentionSetting): Tensor {
+  const { model, shape, rotary, mask, weight } = setting;
+  const { batch, time } = shape;
+  const { heads, keyValueHeads, width } = model;
+  const size = headSize(model);
+  const groupSize = heads / keyValueHeads;
+  const project = (name: string, count: number): Tensor =>
+    reshape(graph, linear(graph, x, weight(`self_attn.${name}`)), [batch, time, count * size]);
+  const byHead = (projected: Tensor): Tensor =>
+    transpose(graph, reshape(graph, projected, [batch, time, keyValueHeads, size]), [0, 2, 1, 3]);
+  const query = rotate(graph, project("q_proj", heads), rotary);
+  const grouped = transpose(
+    graph,
+    reshape(graph, query, [batch, time, keyValueHeads, groupSize, size]),
+    [0, 2, 3, 1, 4],
+  );
+  const output = attention(
+    graph,
+    {
+      query: reshape(graph, grouped, [batch, keyValueHeads, groupSize * time, size]),
+      key: byHead(rotate(graph, project("k_proj", keyValueHeads), rotary)),
+      value: byHead(project("v_proj", keyValueHeads)),
+      mask,
+    },
+    1 / Math.sqrt(size),
+  );
+  const stacked = reshape(graph, output, [batch, keyValueHeads, groupSize, time, size]);
+  const joined = reshape(graph, transpose(graph, stacked, [0, 3, 1, 2, 4]), [batch * time, width]);
+  return linear(graph, joined, weight("self_attn.o_proj"));
+}
+
+/** Cosines and sines (contextLength, headDim / 2) of the rotary embedding. */
+export function rotaryTables(model: ModelOptions): { cosine: Float32Array; sine: Float32Array } {
+  const half = headSize(model) / 2;
+  const cosine = new Float32Array(model.contextLength * half);
+  const sine = new Float32Array(model.contextLength * half);
+  for (let position = 0; position < model.contextLength; position++) {
+    for (let pair = 0; pair < half; pair++) {
+      const angle = position * model.ropeBase ** (-pair / half);
+      cosine[position * half + pair] = Math.cos(angle);
+      sine[position * half + pair] = Math.sin(angle);
+    }
+  }
+  return { cosine, sine };
+}
+
+/** 0 where a token may look, a large negative number where it may not: (groupSize * T, T). */
+export function causalMask(time: number, groupSize: number): Float32Array {
+  const mask = new Float32Array(groupSize * time * time);
+  for (let row = 0; row < groupSize * time; row++) {
+    mask.fill(maskedScore, row * time + (row % time) + 1, (row + 1) * time);
+  }
+  return mask;
+}
+
+/** Added to scores that must vanish in a softmax; finite, so that a row without any allowed score is no NaN. */
+export const maskedScore = -1e9;

@@ -1,0 +1,226 @@
+/**
+ * The decoder as a graph that extends sequences with a cache: S new tokens for each of B sequences attend to T
+ * cached ones and to each other. S = 1 is decoding, S > 1 the prefill of a prompt or observation in chunks; all
+ * three sizes are free, so that one session serves every call.
+ *
+ * The cache is time-major, (T, B * keyValueHeads, headDim): its first T rows are a contiguous view that is read
+ * without a copy (`transBatchB`), and the buffer behind it can be larger.
+ */
+import { declareParameters, outputWeight, parameter } from "./decoder-graph.ts";
+import { type Attribute, type Dimension, Graph, type Tensor } from "./graph.ts";
+import { headSize, type ModelOptions } from "./model-options.ts";
+import { add, gatedSilu, linear, rmsNorm, transpose } from "./operators.ts";
+import { Session, type SessionOptions } from "./session.ts";
+
+const microsoft = "com.microsoft";
+const B = "B";
+const S = "S";
+const T = "T";
+const BK = "BK";
+const GS = "GS";
+
+export interface DecodingGraph {
+  readonly session: Session;
+  /** Natural log-probabilities of the next token (B, V). */
+  readonly logprobs: string;
+  /** By layer: keys and values of the new tokens (B, S, keyValueHeads * headDim). */
+  readonly keys: readonly string[];
+  readonly values: readonly string[];
+}
+
+/** Builds the graph; `decoding-batch.ts` makes its feeds. */
+export async function createDecodingGraph(
+  model: ModelOptions,
+  options: SessionOptions,
+): Promise<DecodingGraph> {
+  const graph = new Graph();
+  const parameters = declareParameters(graph, model, false);
+  const inputs = declareInputs(graph, model);
+  const shapes = declareShapes(graph, model, inputs);
+  const keys: Tensor[] = [];
+  const values: Tensor[] = [];
+  const embeddings = parameter(parameters, "model.embed_tokens.weight");
+  const flatTokens = graph.node("Reshape", [inputs.tokens, graph.integers([-1])], ["N"], { type: "int64" });
+  let hidden = graph.node("Gather", [embeddings, flatTokens], ["N", model.width], {
+    attributes: { axis: 0 },
+  });
+  for (let layer = 0; layer < model.layers; layer++) {
+    const weight = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}.weight`);
+    const context: LayerContext = { graph, model, inputs, shapes, weight, layer };
+    const normalized = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
+    const attended = attend(context, normalized);
+    keys.push(attended.key);
+    values.push(attended.value);
+    hidden = add(graph, hidden, attended.output);
+    hidden = add(graph, hidden, feedForward(context, hidden));
+  }
+  const last = graph.node("Gather", [hidden, inputs.last], [B, model.width], { attributes: { axis: 0 } });
+  const normalized = rmsNorm(graph, last, parameter(parameters, "model.norm.weight"), model.rmsEpsilon);
+  const logits = linear(graph, normalized, outputWeight(parameters));
+  const logprobs = graph.node("LogSoftmax", [logits], logits.shape, { attributes: { axis: -1 } });
+  const session = await Session.create(graph, [logprobs, ...keys, ...values], options);
+  const names = (tensors: readonly Tensor[]): string[] => tensors.map((tensor) => tensor.name);
+  return { session, logprobs: logprobs.name, keys: names(keys), values: names(values) };
+}
+
+interface Inputs {
+  /** New tokens and their positions (B, S). */
+  readonly tokens: Tensor;
+  readonly positions: Tensor;
+  readonly cosine: Tensor;
+  readonly sine: Tensor;
+  /** 0 or a large negative number: which cached rows a sequence may see (B * keyValueHeads, 1, T). */
+  readonly cacheMask: Tensor;
+  /** Causal mask among the new tokens, stacked for grouped heads (groupSize * S, S). */
+  readonly chunkMask: Tensor;
+  /** Row (of B * S) of the last new token of each sequence (B). */
+  readonly last: Tensor;
+}
+
+function declareInputs(graph: Graph, model: ModelOptions): Inputs {
+  const half = headSize(model) / 2;
+  return {
+    tokens: graph.input("tokens", [B, S], "int64"),
+    positions: graph.input("positions", [B, S], "int64"),
+    cosine: graph.input("cosine", [model.contextLength, half]),
+    sine: graph.input("sine", [model.contextLength, half]),
+    cacheMask: graph.input("cacheMask", [BK, 1, T]),
+    chunkMask: graph.input("chunkMask", [GS, S]),
+    last: graph.input("last", [B], "int64"),
+  };
+}
+
+/** Shapes with sizes known only at run time, computed once for all layers. */
+interface Shapes {
+  /** [B, S, heads * headDim] and [B, S, keyValueHeads * headDim]. */
+  readonly query: Tensor;
+  readonly key: Tensor;
+  /** [B * keyValueHeads, groupSize * S, headDim] and [B * keyValueHeads, S, headDim]. */
+  readonly stackedQuery: Tensor;
+  readonly stackedKey: Tensor;
+  /** [B, keyValueHeads, groupSize, S, headDim]. */
+  readonly output: Tensor;
+  /** [T, S]: where scores are split into cached and new. */
+  readonly split: Tensor;
+}
+
+function declareShapes(graph: Graph, model: ModelOptions, inputs: Inputs): Shapes {
+  const { heads, keyValueHeads } = model;
+  const size = headSize(model);
+  const shapeOf = (x: Tensor, start: number, end: number): Tensor =>
+    graph.node("Shape", [x], [end - start], { type: "int64", attributes: { start, end } });
+  const join = (...parts: Tensor[]): Tensor =>
+    graph.node("Concat", parts, ["rank"], { type: "int64", attributes: { axis: 0 } });
+  const times = (x: Tensor, factors: readonly number[]): Tensor =>
+    graph.node("Mul", [x, graph.integers(factors)], x.shape, { type: "int64" });
+  const batchAndTime = shapeOf(inputs.tokens, 0, 2);
+  const batch = shapeOf(inputs.tokens, 0, 1);
+  const time = shapeOf(inputs.tokens, 1, 2);
+  const groupSize = heads / keyValueHeads;
+  return {
+    query: join(batchAndTime, graph.integers([heads * size])),
+    key: join(batchAndTime, graph.integers([keyValueHeads * size])),
+    stackedQuery: join(times(batchAndTime, [keyValueHeads, groupSize]), graph.integers([size])),
+    stackedKey: join(times(batchAndTime, [keyValueHeads, 1]), graph.integers([size])),
+    output: join(batch, graph.integers([keyValueHeads, groupSize]), time, graph.integers([size])),
+    split: join(shapeOf(inputs.cacheMask, 2, 3), time),
+  };
+}
+
+interface LayerContext {
+  readonly graph: Graph;
+  readonly model: ModelOptions;
+  readonly inputs: Inputs;
+  readonly shapes: Shapes;
+  readonly weight: (name: string) => Tensor;
+  readonly layer: number;
+}
+
+/** Attention over cache and new tokens; returns the new keys (rotated) and values beside the output. */
+function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor; value: Tensor } {
+  const { graph, model, inputs, shapes, weight, layer } = context;
+  const { keyValueHeads, heads, width } = model;
+  const size = headSize(model);
+  const view = (tensor: Tensor, shape: Tensor, result: readonly Dimension[]): Tensor =>
+    graph.node("Reshape", [tensor, shape], result);
+  const rotate = (tensor: Tensor): Tensor =>
+    graph.node("RotaryEmbedding", [tensor, inputs.positions, inputs.cosine, inputs.sine], tensor.shape, {
+      domain: microsoft,
+      attributes: { interleaved: 0 },
+    });
+  const keyWidth = keyValueHeads * size;
+  const project = (name: string): Tensor => linear(graph, x, weight(`self_attn.${name}`));
+  const key = rotate(view(project("k_proj"), shapes.key, [B, S, keyWidth]));
+  const value = view(project("v_proj"), shapes.key, [B, S, keyWidth]);
+  // In a Reshape, 0 keeps a size as it is.
+  const byHead = (tensor: Tensor): Tensor => {
+    const split = view(tensor, graph.integers([0, 0, keyValueHeads, size]), [B, S, keyValueHeads, size]);
+    return view(transpose(graph, split, [0, 2, 1, 3]), shapes.stackedKey, [BK, S, size]);
+  };
+  const groupSize = heads / keyValueHeads;
+  const query = rotate(view(project("q_proj"), shapes.query, [B, S, width]));
+  const grouped = view(query, graph.integers([0, 0, keyValueHeads, groupSize, size]), [
+    B,
+    S,
+    keyValueHeads,
+    groupSize,
+    size,
+  ]);
+  const mixed = attendToCacheAndChunk(context, {
+    queries: view(transpose(graph, grouped, [0, 2, 3, 1, 4]), shapes.stackedQuery, [BK, GS, size]),
+    cachedKeys: graph.input(`keys.${layer}`, [T, BK, size]),
+    cachedValues: graph.input(`values.${layer}`, [T, BK, size]),
+    keys: byHead(key),
+    values: byHead(value),
+  });
+  const byGroup = view(mixed, shapes.output, [B, keyValueHeads, groupSize, S, size]);
+  const joined = view(transpose(graph, byGroup, [0, 3, 1, 2, 4]), graph.integers([-1, width]), ["N", width]);
+  return { output: linear(graph, joined, weight("self_attn.o_proj")), key, value };
+}
+
+interface CachedAttention {
+  readonly queries: Tensor;
+  readonly cachedKeys: Tensor;
+  readonly cachedValues: Tensor;
+  readonly keys: Tensor;
+  readonly values: Tensor;
+}
+
+function attendToCacheAndChunk(context: LayerContext, tensors: CachedAttention): Tensor {
+  const { graph, model, inputs, shapes } = context;
+  const scale = { float: 1 / Math.sqrt(headSize(model)) };
+  const product = (a: Tensor, b: Tensor, columns: Dimension, attributes: Record<string, Attribute>): Tensor =>
+    graph.node("FusedMatMul", [a, b], [BK, GS, columns], { domain: microsoft, attributes });
+  const { queries, cachedKeys, cachedValues, keys, values } = tensors;
+  const cachedScores = product(queries, cachedKeys, T, { transB: 1, transBatchB: 1, alpha: scale });
+  const newScores = product(queries, keys, S, { transB: 1, alpha: scale });
+  const scores = graph.node(
+    "Concat",
+    [
+      graph.node("Add", [cachedScores, inputs.cacheMask], cachedScores.shape),
+      graph.node("Add", [newScores, inputs.chunkMask], newScores.shape),
+    ],
+    [BK, GS, "TS"],
+    { attributes: { axis: -1 } },
+  );
+  const weights = graph.node("Softmax", [scores], scores.shape, { attributes: { axis: -1 } });
+  const [cachedWeights, newWeights] = graph.nodesWithOutputs(
+    "Split",
+    [weights, shapes.split],
+    [cachedScores.shape, newScores.shape],
+    { attributes: { axis: -1 } },
+  ) as [Tensor, Tensor];
+  const size = headSize(model);
+  return graph.node(
+    "Add",
+    [product(cachedWeights, cachedValues, size, { transBatchB: 1 }), product(newWeights, values, size, {})],
+    [BK, GS, size],
+  );
+}
+
+function feedForward({ graph, model, weight }: LayerContext, hidden: Tensor): Tensor {
+  const x = rmsNorm(graph, hidden, weight("post_attention_layernorm"), model.rmsEpsilon);
+  const gate = linear(graph, x, weight("mlp.gate_proj"));
+  const up = linear(graph, x, weight("mlp.up_proj"));
+  return linear(graph, gatedSilu(graph, gate, up), weight("mlp.down_proj"));
+}

@@ -1,0 +1,137 @@
+/** Extends cached sequences by new tokens: makes the feeds of the decoding graph and stores what it returns. */
+import { causalMask, maskedScore, rotaryTables } from "./decoder-graph.ts";
+import { createDecodingGraph, type DecodingGraph } from "./decoding-graph.ts";
+import { KeyValueCache } from "./key-value-cache.ts";
+import { headSize, type ModelOptions } from "./model-options.ts";
+import { type ParameterSet, parameterFeeds } from "./parameters.ts";
+import type { Feed, SessionOptions } from "./session.ts";
+
+/** New tokens (at least one) of the sequence in a slot, after `cached` tokens that the cache holds. */
+export interface Extension {
+  readonly slot: number;
+  readonly cached: number;
+  readonly tokens: readonly number[];
+  /** Takes part only to keep all slots in order; nothing of it is stored. */
+  readonly isIdle?: boolean;
+}
+
+export class DecodingModel {
+  readonly model: ModelOptions;
+  readonly #graph: DecodingGraph;
+  readonly #parameters: ParameterSet;
+  readonly #tables: readonly [string, Feed][];
+  /** What is fetched at each run: log-probabilities, then keys and values by layer. */
+  readonly #wanted: readonly string[];
+
+  private constructor(model: ModelOptions, parameters: ParameterSet, graph: DecodingGraph) {
+    this.model = model;
+    this.#parameters = parameters;
+    this.#graph = graph;
+    const { cosine, sine } = rotaryTables(model);
+    const shape = [model.contextLength, headSize(model) / 2];
+    this.#tables = [
+      ["cosine", { data: cosine, shape }],
+      ["sine", { data: sine, shape }],
+    ];
+    this.#wanted = [
+      graph.logprobs,
+      ...graph.keys.flatMap((key, layer) => [key, graph.values[layer] as string]),
+    ];
+  }
+
+  static async create(
+    model: ModelOptions,
+    parameters: ParameterSet,
+    options: SessionOptions,
+  ): Promise<DecodingModel> {
+    return new DecodingModel(model, parameters, await createDecodingGraph(model, options));
+  }
+
+  /**
+   * Runs the new tokens of some slots and stores their keys and values. Returns log-probabilities of the token
+   * after each extension, (extensions, vocabulary). Extensions of all slots in order read the cache in place;
+   * others work on a copy of their slots.
+   */
+  async extend(cache: KeyValueCache, extensions: readonly Extension[]): Promise<Float32Array> {
+    const isWhole =
+      extensions.length === cache.slots && extensions.every(({ slot }, index) => slot === index);
+    const rows = Math.max(1, ...extensions.map(({ cached }) => cached));
+    const source = isWhole ? cache : gather(this.model, cache, extensions, rows);
+    const feeds = new Map<string, Feed>([
+      ...this.#tables,
+      ...parameterFeeds(this.#parameters),
+      ...chunkFeeds(this.model, extensions),
+      ["cacheMask", cacheMask(this.model, extensions, rows)],
+      ...cacheFeeds(this.model, source, rows),
+    ]);
+    const results = await this.#graph.session.run(feeds, this.#wanted);
+    const chunk = Math.max(...extensions.map(({ tokens }) => tokens.length));
+    for (const [index, name] of this.#wanted.slice(1).entries()) {
+      const data = (results.get(name) as Feed).data as Float32Array;
+      for (const [sequence, { slot, cached, tokens, isIdle }] of extensions.entries()) {
+        if (isIdle) continue;
+        cache.append(index, slot, { data, sequence, chunk, start: cached, count: tokens.length });
+      }
+    }
+    return (results.get(this.#graph.logprobs) as Feed).data as Float32Array;
+  }
+
+  async close(): Promise<void> {
+    await this.#graph.session.close();
+  }
+}
+
+function gather(
+  model: ModelOptions,
+  cache: KeyValueCache,
+  extensions: readonly Extension[],
+  rows: number,
+): KeyValueCache {
+  const copy = new KeyValueCache(model, extensions.length, rows);
+  for (const [index, { slot, cached }] of extensions.entries()) copy.copySlot(cache, slot, index, cached);
+  return copy;
+}
+
+/** Tokens and positions (B, S), padded to the right, the causal mask among them, and where each sequence ends. */
+function chunkFeeds(model: ModelOptions, extensions: readonly Extension[]): [string, Feed][] {
+  const count = extensions.length;
+  const chunk = Math.max(...extensions.map(({ tokens }) => tokens.length));
+  const tokens = new BigInt64Array(count * chunk);
+  const positions = new BigInt64Array(count * chunk);
+  const last = new BigInt64Array(count);
+  for (const [row, extension] of extensions.entries()) {
+    const { length } = extension.tokens;
+    for (let i = 0; i < length; i++) {
+      tokens[row * chunk + i] = BigInt(extension.tokens[i] as number);
+      positions[row * chunk + i] = BigInt(extension.cached + i);
+    }
+    last[row] = BigInt(row * chunk + length - 1);
+  }
+  const groupSize = model.heads / model.keyValueHeads;
+  return [
+    ["tokens", { data: tokens, shape: [count, chunk] }],
+    ["positions", { data: positions, shape: [count, chunk] }],
+    ["last", { data: last, shape: [count] }],
+    ["chunkMask", { data: causalMask(chunk, groupSize), shape: [groupSize * chunk, chunk] }],
+  ];
+}
+
+function cacheMask(model: ModelOptions, extensions: readonly Extension[], rows: number): Feed {
+  const { keyValueHeads } = model;
+  const mask = new Float32Array(extensions.length * keyValueHeads * rows);
+  for (const [row, { cached }] of extensions.entries()) {
+    for (let head = 0; head < keyValueHeads; head++) {
+      const start = (row * keyValueHeads + head) * rows;
+      mask.fill(maskedScore, start + cached, start + rows);
+    }
+  }
+  return { data: mask, shape: [extensions.length * keyValueHeads, 1, rows] };
+}
+
+function cacheFeeds(model: ModelOptions, cache: KeyValueCache, rows: number): [string, Feed][] {
+  const shape = [rows, cache.slots * model.keyValueHeads, headSize(model)];
+  return Array.from({ length: model.layers }, (_, layer) => [
+    [`keys.${layer}`, { data: cache.view(2 * layer, rows), shape }],
+    [`values.${layer}`, { data: cache.view(2 * layer + 1, rows), shape }],
+  ]).flat() as [string, Feed][];
+}

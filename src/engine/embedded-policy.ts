@@ -1,0 +1,162 @@
+/**
+ * Samples from the embedded model. Calls of `complete` overlap freely: each context becomes a job, jobs take
+ * slots of a shared cache, and one loop advances all of them together, so that episodes that wait for retrieval
+ * cost nothing and those that come back join the batch. What an episode's slot still holds of its earlier turns
+ * is not computed again.
+ */
+import { assert, PolicyError } from "../errors.ts";
+import type { Completion, Context, Policy, PolicyIdentity, SamplingOptions } from "../rollout/policy.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { CompletionJob } from "./completion-job.ts";
+import type { DecodingModel, Extension } from "./decoding-model.ts";
+import { SlotPool } from "./slot-pool.ts";
+
+/** Prefill starts when this share of the busy slots waits for it: fewer, larger calls. */
+const prefillShare = 0.25;
+/** Most tokens of one prefill call, padding included, and of one sequence in it. */
+const prefillTokens = 4096;
+const prefillChunk = 256;
+
+interface Entry {
+  readonly job: CompletionJob;
+  readonly signal: AbortSignal | undefined;
+  readonly resolve: (completion: Completion) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class EmbeddedPolicy implements Policy {
+  readonly identity: PolicyIdentity;
+  readonly #model: DecodingModel;
+  readonly #tokenizer: Tokenizer;
+  readonly #pool: SlotPool<Entry>;
+  #queue: Entry[] = [];
+  #isRunning = false;
+
+  constructor(setting: {
+    readonly identity: PolicyIdentity;
+    readonly model: DecodingModel;
+    readonly tokenizer: Tokenizer;
+    /** Most sequences decoded at once. */
+    readonly maxSlots: number;
+  }) {
+    this.identity = setting.identity;
+    this.#model = setting.model;
+    this.#tokenizer = setting.tokenizer;
+    this.#pool = new SlotPool(setting.model.model, setting.maxSlots);
+  }
+
+  async complete(
+    contexts: readonly Context[],
+    options: SamplingOptions,
+    signal?: AbortSignal,
+  ): Promise<Completion[]> {
+    signal?.throwIfAborted();
+    const jobs = contexts.map((context) => this.#createJob(context, options));
+    const completions = jobs.map(
+      (job) =>
+        new Promise<Completion>((resolve, reject) => {
+          this.#queue.push({ job, signal, resolve, reject });
+        }),
+    );
+    this.#start();
+    return await Promise.all(completions);
+  }
+
+  /** Forgets all cached keys and values; to be called when the weights change. No completion may be under way. */
+  invalidate(): void {
+    assert(!this.#isRunning, "the weights changed while completions were being sampled");
+    this.#pool.clear();
+  }
+
+  #createJob(context: Context, options: SamplingOptions): CompletionJob {
+    const { contextLength } = this.#model.model;
+    const job = new CompletionJob(context, options, { tokenizer: this.#tokenizer, contextLength });
+    if (job.promptTokens === 0) throw new PolicyError("a completion needs a context of at least one token");
+    if (job.promptTokens >= contextLength) {
+      throw new PolicyError(
+        `a context of ${job.promptTokens} tokens leaves no room in a model of ${contextLength}; shorten it or use a model with a longer context`,
+      );
+    }
+    return job;
+  }
+
+  #start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#loop().catch((error: unknown) => {
+      const failed = [...this.#queue, ...this.#pool.entries()];
+      this.#queue = [];
+      this.#pool.clear();
+      this.#isRunning = false;
+      for (const entry of failed) entry.reject(error);
+    });
+  }
+
+  async #loop(): Promise<void> {
+    // Calls made in the same turn of the event loop start together.
+    await nextTurn();
+    while (this.#queue.length > 0 || this.#pool.busyCount > 0) {
+      this.#dropAborted();
+      this.#queue = this.#pool.admit(this.#queue, ({ job }) => job);
+      await this.#advance();
+      await nextTurn();
+    }
+    this.#isRunning = false;
+  }
+
+  async #advance(): Promise<void> {
+    const pending = this.#pool.pending();
+    if (pending.length === 0) return;
+    const waiting = pending.filter(({ tokens }) => tokens.length > 1);
+    const isPrefill =
+      waiting.length > 0 &&
+      (waiting.length === pending.length || waiting.length >= prefillShare * pending.length);
+    const extensions = isPrefill ? prefillBatch(waiting) : this.#decodingBatch(pending);
+    this.#pool.reserve(extensions);
+    const logprobs = await this.#model.extend(this.#pool.cache, extensions);
+    const { vocabularySize } = this.#model.model;
+    for (const [row, extension] of extensions.entries()) {
+      const entry = this.#pool.extended(extension);
+      if (!entry) continue;
+      entry.job.advance(logprobs.subarray(row * vocabularySize, (row + 1) * vocabularySize));
+      if (entry.job.finishReason === undefined) continue;
+      this.#pool.release(extension.slot);
+      entry.resolve(entry.job.completion());
+    }
+  }
+
+  /** One token for every slot; idle slots and those that wait for prefill take part with a token that is not kept. */
+  #decodingBatch(pending: readonly Extension[]): Extension[] {
+    const ready = new Map(
+      pending.filter(({ tokens }) => tokens.length === 1).map((extension) => [extension.slot, extension]),
+    );
+    const idle = [this.#tokenizer.paddingId];
+    return Array.from(
+      { length: this.#pool.cache.slots },
+      (_, slot) => ready.get(slot) ?? { slot, cached: 0, tokens: idle, isIdle: true },
+    );
+  }
+
+  #dropAborted(): void {
+    const isAborted = ({ signal, reject }: Entry): boolean => {
+      if (!signal?.aborted) return false;
+      reject(signal.reason);
+      return true;
+    };
+    this.#queue = this.#queue.filter((entry) => !isAborted(entry));
+    this.#pool.releaseWhere(isAborted);
+  }
+}
+
+/** As many of the waiting extensions as fit into one call, each cut to one chunk. */
+function prefillBatch(waiting: readonly Extension[]): Extension[] {
+  const chunk = Math.min(prefillChunk, Math.max(...waiting.map(({ tokens }) => tokens.length)));
+  const rows = Math.max(1, Math.floor(prefillTokens / chunk));
+  return waiting
+    .slice(0, rows)
+    .map(({ slot, cached, tokens }) => ({ slot, cached, tokens: tokens.slice(0, chunk) }));
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

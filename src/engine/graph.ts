@@ -1,0 +1,157 @@
+/**
+ * A small builder of static computation graphs that are written as ONNX and run by ONNX Runtime. Operators
+ * (`operators.ts`) add nodes and, where an input requires a gradient, a rule on the tape that
+ * `differentiate.ts` plays backwards. A graph is built once for fixed shapes and then run many times.
+ *
+ * Not covered: control flow, second derivatives, types other than float32 and int64.
+ */
+import { assert } from "../errors.ts";
+
+export type ElementType = "float32" | "int64";
+
+/** A size: fixed, or the name of a size that is known only when the graph runs. */
+export type Dimension = number | string;
+
+/** A value inside a graph. */
+export interface Tensor {
+  readonly name: string;
+  readonly shape: readonly Dimension[];
+  readonly type: ElementType;
+  /** True when a gradient flows through it. */
+  readonly requiresGradient: boolean;
+}
+
+export type Attribute = number | { readonly float: number } | string | readonly number[];
+
+export interface Node {
+  readonly operator: string;
+  readonly domain: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
+
+export interface Constant {
+  readonly name: string;
+  readonly type: ElementType;
+  readonly shape: readonly number[];
+  readonly values: readonly number[];
+}
+
+/** Gradients of the inputs, in order, given the gradient of the output; `undefined` where none flows. */
+export type BackwardRule = (gradient: Tensor) => readonly (Tensor | undefined)[];
+
+interface TapeEntry {
+  readonly output: Tensor;
+  readonly inputs: readonly Tensor[];
+  readonly backward: BackwardRule;
+}
+
+export interface NodeOptions {
+  readonly type?: ElementType;
+  readonly domain?: string;
+  readonly attributes?: Readonly<Record<string, Attribute>>;
+  readonly backward?: BackwardRule;
+}
+
+export class Graph {
+  readonly inputs: Tensor[] = [];
+  readonly nodes: Node[] = [];
+  readonly constants: Constant[] = [];
+  readonly tape: TapeEntry[] = [];
+  readonly #constantNames = new Map<string, Tensor>();
+  #names = 0;
+
+  /** A value that is fed at each run. */
+  input(name: string, shape: readonly Dimension[], type: ElementType = "float32"): Tensor {
+    return this.#declare(name, shape, type, false);
+  }
+
+  /** A fed value for which a gradient is wanted. */
+  parameter(name: string, shape: readonly number[]): Tensor {
+    return this.#declare(name, shape, "float32", true);
+  }
+
+  /** A vector of integers that is part of the graph (shapes, axes, indexes). */
+  integers(values: readonly number[]): Tensor {
+    return this.#constant("int64", [values.length], values);
+  }
+
+  /** A number that is part of the graph. */
+  scalar(value: number): Tensor {
+    return this.#constant("float32", [], [value]);
+  }
+
+  /** Adds a node with one output. */
+  node(
+    operator: string,
+    inputs: readonly Tensor[],
+    shape: readonly Dimension[],
+    options: NodeOptions = {},
+  ): Tensor {
+    return this.nodesWithOutputs(operator, inputs, [shape], options)[0] as Tensor;
+  }
+
+  /** Adds a node with several outputs; a backward rule belongs to the first. */
+  nodesWithOutputs(
+    operator: string,
+    inputs: readonly Tensor[],
+    shapes: readonly (readonly Dimension[])[],
+    options: NodeOptions = {},
+  ): Tensor[] {
+    const { backward } = options;
+    const requiresGradient = backward !== undefined && inputs.some((input) => input.requiresGradient);
+    const outputs = shapes.map((shape, index) => ({
+      name: this.#name(),
+      shape,
+      type: options.type ?? ("float32" as const),
+      requiresGradient: requiresGradient && index === 0,
+    }));
+    this.nodes.push({
+      operator,
+      domain: options.domain ?? "",
+      inputs: inputs.map((input) => input.name),
+      outputs: outputs.map((output) => output.name),
+      attributes: options.attributes ?? {},
+    });
+    if (requiresGradient) this.tape.push({ output: outputs[0] as Tensor, inputs, backward });
+    return outputs;
+  }
+
+  /** Gives a value that was computed by several nodes one backward rule of its own. */
+  withBackward(output: Tensor, inputs: readonly Tensor[], backward: BackwardRule): Tensor {
+    if (!inputs.some((input) => input.requiresGradient)) return output;
+    const differentiable = { ...output, requiresGradient: true };
+    this.tape.push({ output: differentiable, inputs, backward });
+    return differentiable;
+  }
+
+  #declare(name: string, shape: readonly Dimension[], type: ElementType, requiresGradient: boolean): Tensor {
+    assert(!this.inputs.some((input) => input.name === name), `the graph has two inputs named ${name}`);
+    const tensor = { name, shape, type, requiresGradient };
+    this.inputs.push(tensor);
+    return tensor;
+  }
+
+  #constant(type: ElementType, shape: readonly number[], values: readonly number[]): Tensor {
+    const key = `${type}|${shape.join(",")}|${values.join(",")}`;
+    const known = this.#constantNames.get(key);
+    if (known) return known;
+    const tensor = { name: this.#name(), shape, type, requiresGradient: false };
+    this.constants.push({ name: tensor.name, type, shape, values });
+    this.#constantNames.set(key, tensor);
+    return tensor;
+  }
+
+  #name(): string {
+    return `t${this.#names++}`;
+  }
+}
+
+/** The number of elements of a fixed shape. */
+export function elementCount(shape: readonly Dimension[]): number {
+  return shape.reduce<number>((count, size) => {
+    assert(typeof size === "number", `a fixed shape was expected, got [${shape.join(", ")}]`);
+    return count * size;
+  }, 1);
+}

@@ -1,0 +1,99 @@
+/**
+ * The losses of `algorithm/loss.ts` inside the graph, for M selected predictions at once: the loss, and its
+ * derivative with respect to each log-probability, from which differentiation starts. The same in plain
+ * numbers, and the oracle of the tests, is `algorithm/token-loss.ts`.
+ */
+import { type KlTerm, type Loss, maxLogRatio } from "../algorithm/loss.ts";
+import type { Graph, Tensor } from "./graph.ts";
+
+/** What the losses read besides the log-probabilities; all (M). */
+export interface LossInputs {
+  readonly weights: Tensor;
+  readonly sampledLogprobs?: Tensor;
+  readonly advantages?: Tensor;
+  readonly referenceLogprobs?: Tensor;
+}
+
+/** Which of the optional inputs a loss reads. */
+export function lossInputNames(loss: Loss): readonly (keyof LossInputs)[] {
+  if (loss.type === "crossEntropy") return ["weights"];
+  const names = ["weights", "sampledLogprobs", "advantages"] as const;
+  return loss.type === "ppo" && loss.kl ? [...names, "referenceLogprobs"] : names;
+}
+
+/** Declares the inputs that a loss reads. */
+export function declareLossInputs(graph: Graph, loss: Loss, count: string): LossInputs {
+  const declared = lossInputNames(loss).map((name) => [name, graph.input(name, [count])]);
+  return Object.fromEntries(declared) as LossInputs;
+}
+
+export interface LossNodes {
+  /** The summed loss, a scalar. */
+  readonly loss: Tensor;
+  /** Its derivative with respect to `logprobs` (M). */
+  readonly derivative: Tensor;
+}
+
+/** Adds a loss over log-probabilities (M); see `Loss` for the formulas. */
+export function buildLoss(graph: Graph, loss: Loss, logprobs: Tensor, inputs: LossInputs): LossNodes {
+  const op = elementwise(graph, logprobs);
+  const negativeWeights = op("Neg", inputs.weights);
+  const finish = (gain: Tensor, slope: Tensor): LossNodes => ({
+    loss: graph.node("ReduceSum", [op("Mul", gain, negativeWeights)], [], { attributes: { keepdims: 0 } }),
+    derivative: op("Mul", slope, negativeWeights),
+  });
+  if (loss.type === "crossEntropy") return { ...finish(logprobs, logprobs), derivative: negativeWeights };
+  const logRatio = op("Sub", logprobs, inputs.sampledLogprobs as Tensor);
+  const advantages = inputs.advantages as Tensor;
+  const ratio = op("Exp", clampLogRatio(graph, logRatio));
+  const gain = op("Mul", ratio, advantages);
+  const slope = zeroOutside(graph, gain, logRatio);
+  if (loss.type === "importanceSampling") return finish(gain, slope);
+  const clippedGain = op("Mul", clip(graph, ratio, 1 - loss.clipLow, 1 + loss.clipHigh), advantages);
+  const isUnclipped = op("LessOrEqual", gain, clippedGain);
+  const objective = op("Min", gain, clippedGain);
+  const objectiveSlope = op("Where", isUnclipped, slope, graph.scalar(0));
+  if (!loss.kl) return finish(objective, objectiveSlope);
+  const kl = buildKl(graph, loss.kl, logprobs, inputs.referenceLogprobs as Tensor);
+  return finish(op("Sub", objective, kl.value), op("Sub", objectiveSlope, kl.slope));
+}
+
+/** coefficient * KL against the reference, and its slope, per token (M). */
+function buildKl(
+  graph: Graph,
+  term: KlTerm,
+  logprobs: Tensor,
+  reference: Tensor,
+): { value: Tensor; slope: Tensor } {
+  const op = elementwise(graph, logprobs);
+  const coefficient = graph.scalar(term.coefficient);
+  if (term.estimator === "k1") {
+    return { value: op("Mul", op("Sub", logprobs, reference), coefficient), slope: coefficient };
+  }
+  const difference = op("Sub", reference, logprobs);
+  const clamped = clampLogRatio(graph, difference);
+  const excess = op("Sub", op("Exp", clamped), graph.scalar(1));
+  return {
+    value: op("Mul", op("Sub", excess, clamped), coefficient),
+    slope: op("Mul", op("Neg", zeroOutside(graph, excess, difference)), coefficient),
+  };
+}
+
+function elementwise(graph: Graph, like: Tensor): (operator: string, ...inputs: Tensor[]) => Tensor {
+  return (operator, ...inputs) => graph.node(operator, inputs, like.shape);
+}
+
+function clip(graph: Graph, x: Tensor, low: number, high: number): Tensor {
+  return graph.node("Clip", [x, graph.scalar(low), graph.scalar(high)], x.shape);
+}
+
+function clampLogRatio(graph: Graph, logRatio: Tensor): Tensor {
+  return clip(graph, logRatio, -maxLogRatio, maxLogRatio);
+}
+
+/** `x` where the log ratio lies within its bounds, else 0. */
+function zeroOutside(graph: Graph, x: Tensor, logRatio: Tensor): Tensor {
+  const op = elementwise(graph, x);
+  const isWithin = op("LessOrEqual", op("Abs", logRatio), graph.scalar(maxLogRatio));
+  return op("Where", isWithin, x, graph.scalar(0));
+}

@@ -1,0 +1,58 @@
+/** Writes a `Graph` as an ONNX model: opset 18 plus the `com.microsoft` operators of ONNX Runtime. */
+import onnxProto from "onnx-proto";
+import type { Attribute, Graph, Tensor } from "./graph.ts";
+
+const { onnx } = onnxProto;
+
+const tensorTypes = { float32: 1, int64: 7 } as const;
+const attributeTypes = { float: 1, integer: 2, string: 3, integers: 7 } as const;
+
+/** The bytes of an ONNX model with the graph's inputs and the given outputs. */
+export function encodeOnnx(graph: Graph, outputs: readonly Tensor[]): Uint8Array {
+  const model = onnx.ModelProto.fromObject({
+    irVersion: 9,
+    producerName: "forager",
+    opsetImport: [
+      { domain: "", version: 18 },
+      { domain: "com.microsoft", version: 1 },
+    ],
+    graph: {
+      name: "graph",
+      node: graph.nodes.map((node) => ({
+        opType: node.operator,
+        domain: node.domain,
+        input: [...node.inputs],
+        output: [...node.outputs],
+        attribute: Object.entries(node.attributes).map(([name, value]) => encodeAttribute(name, value)),
+      })),
+      initializer: graph.constants.map((constant) => ({
+        name: constant.name,
+        dataType: tensorTypes[constant.type],
+        dims: [...constant.shape],
+        ...(constant.type === "int64"
+          ? { int64Data: [...constant.values] }
+          : { floatData: [...constant.values] }),
+      })),
+      input: graph.inputs.map(encodeValueInfo),
+      output: outputs.map(encodeValueInfo),
+    },
+  });
+  return onnx.ModelProto.encode(model).finish();
+}
+
+/** A whole number that means a float must come as `{ float }`, or ONNX Runtime sees an attribute of the wrong type. */
+function encodeAttribute(name: string, value: Attribute): object {
+  if (typeof value === "number") return { name, type: attributeTypes.integer, i: value };
+  if (typeof value === "string") {
+    return { name, type: attributeTypes.string, s: new TextEncoder().encode(value) };
+  }
+  if ("float" in value) return { name, type: attributeTypes.float, f: value.float };
+  return { name, type: attributeTypes.integers, ints: [...value] };
+}
+
+function encodeValueInfo(tensor: Tensor): object {
+  const dim = tensor.shape.map((size) =>
+    typeof size === "number" ? { dimValue: size } : { dimParam: size },
+  );
+  return { name: tensor.name, type: { tensorType: { elemType: tensorTypes[tensor.type], shape: { dim } } } };
+}

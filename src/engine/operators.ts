@@ -1,0 +1,281 @@
+/**
+ * The operators of the embedded engine with their derivatives. Activations are matrices (N, D) with N = batch
+ * times time; attention alone uses four dimensions. Weights are stored as Hugging Face does, (out, in), so
+ * that a linear layer is x W^T and no weight is ever transposed in memory.
+ *
+ * Each backward rule is checked against finite differences in `operators.test.ts`. A catalogue of small
+ * functions, hence longer than most files.
+ */
+import { assert } from "../errors.ts";
+import { type Dimension, elementCount, type Graph, type Tensor } from "./graph.ts";
+
+const microsoft = "com.microsoft";
+
+export function add(graph: Graph, a: Tensor, b: Tensor): Tensor {
+  return graph.node("Add", [a, b], broadcastShape(a, b), {
+    backward: (gradient) => [sumTo(graph, gradient, a.shape), sumTo(graph, gradient, b.shape)],
+  });
+}
+
+export function subtract(graph: Graph, a: Tensor, b: Tensor): Tensor {
+  return graph.node("Sub", [a, b], broadcastShape(a, b), {
+    backward: (gradient) => [
+      sumTo(graph, gradient, a.shape),
+      b.requiresGradient ? sumTo(graph, graph.node("Neg", [gradient], gradient.shape), b.shape) : undefined,
+    ],
+  });
+}
+
+export function multiply(graph: Graph, a: Tensor, b: Tensor): Tensor {
+  return graph.node("Mul", [a, b], broadcastShape(a, b), {
+    backward: (gradient) => [
+      a.requiresGradient ? sumTo(graph, multiply(graph, gradient, b), a.shape) : undefined,
+      b.requiresGradient ? sumTo(graph, multiply(graph, gradient, a), b.shape) : undefined,
+    ],
+  });
+}
+
+/** The same values in another shape; -1 stands for one size that follows from the others. */
+export function reshape(graph: Graph, x: Tensor, shape: readonly number[]): Tensor {
+  return graph.node("Reshape", [x, graph.integers(shape)], shape, {
+    type: x.type,
+    backward: (gradient) => [reshape(graph, gradient, fixed(x.shape))],
+  });
+}
+
+export function transpose(graph: Graph, x: Tensor, permutation: readonly number[]): Tensor {
+  const shape = permutation.map((axis) => x.shape[axis] as Dimension);
+  return graph.node("Transpose", [x], shape, {
+    attributes: { perm: permutation },
+    backward: (gradient) => {
+      const inverse = permutation.map((_, axis) => permutation.indexOf(axis));
+      return [transpose(graph, gradient, inverse)];
+    },
+  });
+}
+
+/** A linear layer: x (N, in) times weight (out, in) transposed, plus an optional bias (out). */
+export function linear(graph: Graph, x: Tensor, weight: Tensor, bias?: Tensor): Tensor {
+  const [rows] = x.shape as [Dimension];
+  const [out] = weight.shape as [Dimension];
+  const inputs = bias ? [x, weight, bias] : [x, weight];
+  return graph.node("Gemm", inputs, [rows, out], {
+    attributes: { transB: 1 },
+    backward: (gradient) => [
+      x.requiresGradient ? graph.node("Gemm", [gradient, weight], x.shape) : undefined,
+      weight.requiresGradient
+        ? graph.node("Gemm", [gradient, x], weight.shape, { attributes: { transA: 1 } })
+        : undefined,
+      bias ? sumTo(graph, gradient, bias.shape) : undefined,
+    ],
+  });
+}
+
+export interface BatchedProduct {
+  readonly transposeA?: boolean;
+  readonly transposeB?: boolean;
+  /** The product is multiplied by this. */
+  readonly scale?: number;
+}
+
+/** Matrix products over equal leading dimensions, with transpositions and a factor at no cost. */
+export function batchedProduct(graph: Graph, a: Tensor, b: Tensor, options: BatchedProduct = {}): Tensor {
+  const { transposeA = false, transposeB = false, scale = 1 } = options;
+  const rows = a.shape.at(transposeA ? -1 : -2) as Dimension;
+  const columns = b.shape.at(transposeB ? -2 : -1) as Dimension;
+  return graph.node("FusedMatMul", [a, b], [...a.shape.slice(0, -2), rows, columns], {
+    domain: microsoft,
+    attributes: { transA: transposeA ? 1 : 0, transB: transposeB ? 1 : 0, alpha: { float: scale } },
+    backward: (gradient) => {
+      assert(!transposeA, "the derivative of a product with its left factor transposed is not needed");
+      return transposeB
+        ? [
+            batchedProduct(graph, gradient, b, { scale }),
+            batchedProduct(graph, gradient, a, { transposeA: true, scale }),
+          ]
+        : [
+            batchedProduct(graph, gradient, b, { transposeB: true, scale }),
+            batchedProduct(graph, a, gradient, { transposeA: true, scale }),
+          ];
+    },
+  });
+}
+
+/** Rows of a table (V, D) for integer indexes (N): (N, D). */
+export function gatherRows(graph: Graph, table: Tensor, indexes: Tensor): Tensor {
+  const [rows, width] = table.shape as [number, number];
+  const [count] = indexes.shape as [Dimension];
+  return graph.node("Gather", [table, indexes], [count, width], {
+    attributes: { axis: 0 },
+    backward: (gradient) => {
+      const zeros = graph.node("ConstantOfShape", [graph.integers([rows, width])], [rows, width]);
+      const column = graph.node("Unsqueeze", [indexes, graph.integers([1])], [count, 1], { type: "int64" });
+      const scattered = graph.node("ScatterND", [zeros, column, gradient], [rows, width], {
+        attributes: { reduction: "add" },
+      });
+      return [scattered, undefined];
+    },
+  });
+}
+
+/** RMS normalisation over the last dimension with a learned scale (Zhang & Sennrich, 2019). */
+export function rmsNorm(graph: Graph, x: Tensor, weight: Tensor, epsilon: number): Tensor {
+  const [rows] = x.shape as [Dimension];
+  const [output, inverse] = graph.nodesWithOutputs(
+    "SimplifiedLayerNormalization",
+    [x, weight],
+    [x.shape, [rows, 1]],
+    {
+      attributes: { axis: -1, epsilon: { float: epsilon } },
+      backward: (gradient) => {
+        const normalized = graph.node("Mul", [x, inverse as Tensor], x.shape);
+        const scaled = graph.node("Mul", [gradient, weight], x.shape);
+        const along = meanOfLastDimension(graph, graph.node("Mul", [scaled, normalized], x.shape));
+        const centred = graph.node("Sub", [scaled, graph.node("Mul", [normalized, along], x.shape)], x.shape);
+        return [
+          graph.node("Mul", [centred, inverse as Tensor], x.shape),
+          sumTo(graph, graph.node("Mul", [gradient, normalized], x.shape), weight.shape),
+        ];
+      },
+    },
+  ) as [Tensor, Tensor];
+  return output;
+}
+
+export interface RotaryTables {
+  /** Position of each token (B, T). */
+  readonly positions: Tensor;
+  /** Cosine and sine (positions, headDim / 2), and the negated sine for the way back. */
+  readonly cosine: Tensor;
+  readonly sine: Tensor;
+  readonly negatedSine: Tensor;
+}
+
+/** Rotary position embedding (Su et al., 2021) in the half-split form, on (B, T, heads * headDim). */
+export function rotate(graph: Graph, x: Tensor, tables: RotaryTables): Tensor {
+  const { positions, cosine, sine, negatedSine } = tables;
+  return graph.node("RotaryEmbedding", [x, positions, cosine, sine], x.shape, {
+    domain: microsoft,
+    attributes: { interleaved: 0 },
+    // The transpose of a rotation is the rotation by the negative angle.
+    backward: (gradient) => [
+      rotate(graph, gradient, { positions, cosine, sine: negatedSine, negatedSine: sine }),
+      undefined,
+      undefined,
+      undefined,
+    ],
+  });
+}
+
+/**
+ * softmax(q k^T * scale + mask) v over equal leading dimensions: q (…, Q, D), k and v (…, K, D), mask (Q, K).
+ * The derivative of the softmax needs the row sums of gradient times weights; they equal those of gradient
+ * times output (Dao et al., 2022), which are D wide instead of K.
+ */
+export function attention(
+  graph: Graph,
+  inputs: { readonly query: Tensor; readonly key: Tensor; readonly value: Tensor; readonly mask: Tensor },
+  scale: number,
+): Tensor {
+  const { query, key, value, mask } = inputs;
+  const scores = batchedProduct(graph, detach(query), detach(key), { transposeB: true, scale });
+  const masked = graph.node("Add", [scores, mask], scores.shape);
+  const weights = graph.node("Softmax", [masked], scores.shape, { attributes: { axis: -1 } });
+  const output = batchedProduct(graph, weights, detach(value));
+  return graph.withBackward(output, [query, key, value], (gradient) => {
+    const weightGradient = batchedProduct(graph, gradient, value, { transposeB: true });
+    const product = graph.node("Mul", [gradient, output], output.shape);
+    const rowSums = sumOfLastDimension(graph, product);
+    const centred = graph.node("Sub", [weightGradient, rowSums], scores.shape);
+    const scoreGradient = graph.node("Mul", [centred, weights], scores.shape);
+    return [
+      batchedProduct(graph, scoreGradient, key, { scale }),
+      batchedProduct(graph, scoreGradient, query, { transposeA: true, scale }),
+      batchedProduct(graph, weights, gradient, { transposeA: true }),
+    ];
+  });
+}
+
+/** gate * sigmoid(gate) * up, the gated activation of SwiGLU (Shazeer, 2020). */
+export function gatedSilu(graph: Graph, gate: Tensor, up: Tensor): Tensor {
+  const { shape } = gate;
+  const elementwise = (operator: string, a: Tensor, b: Tensor): Tensor => graph.node(operator, [a, b], shape);
+  const sigmoid = graph.node("Sigmoid", [gate], shape);
+  const silu = elementwise("Mul", gate, sigmoid);
+  return graph.withBackward(elementwise("Mul", silu, up), [gate, up], (gradient) => {
+    // d silu / d gate = sigmoid + silu (1 - sigmoid)
+    const complement = elementwise("Sub", graph.scalar(1), sigmoid);
+    const slope = elementwise("Add", sigmoid, elementwise("Mul", silu, complement));
+    return [elementwise("Mul", elementwise("Mul", gradient, up), slope), elementwise("Mul", gradient, silu)];
+  });
+}
+
+/** Natural log of the softmax over the last dimension, at one index of each row: x (M, V), indexes (M) to (M). */
+export function logSoftmaxAt(graph: Graph, x: Tensor, indexes: Tensor): Tensor {
+  const [rows] = x.shape as [Dimension];
+  const logSoftmax = graph.node("LogSoftmax", [x], x.shape, { attributes: { axis: -1 } });
+  const last = graph.integers([1]);
+  const column = graph.node("Unsqueeze", [indexes, last], [rows, 1], { type: "int64" });
+  const picked = graph.node("GatherElements", [logSoftmax, column], [rows, 1], { attributes: { axis: 1 } });
+  const output = graph.node("Squeeze", [picked, last], [rows]);
+  return graph.withBackward(output, [x], (gradient) => {
+    // d logprob / d x = onehot(index) - softmax(x)
+    const negative = graph.node("Neg", [graph.node("Unsqueeze", [gradient, last], [rows, 1])], [rows, 1]);
+    const probabilities = graph.node("Exp", [logSoftmax], x.shape);
+    const scaled = graph.node("Mul", [probabilities, negative], x.shape);
+    const updates = graph.node("Unsqueeze", [gradient, last], [rows, 1]);
+    return [
+      graph.node("ScatterElements", [scaled, column, updates], x.shape, {
+        attributes: { axis: 1, reduction: "add" },
+      }),
+    ];
+  });
+}
+
+/** The same value, through which no gradient flows. */
+function detach(x: Tensor): Tensor {
+  return { ...x, requiresGradient: false };
+}
+
+/** The sum over the last dimension, which stays with size 1. */
+export function sumOfLastDimension(graph: Graph, x: Tensor): Tensor {
+  return graph.node("ReduceSum", [x, graph.integers([-1])], [...x.shape.slice(0, -1), 1], {
+    attributes: { keepdims: 1 },
+  });
+}
+
+function meanOfLastDimension(graph: Graph, x: Tensor): Tensor {
+  return graph.node("ReduceMean", [x, graph.integers([-1])], [...x.shape.slice(0, -1), 1], {
+    attributes: { keepdims: 1 },
+  });
+}
+
+/** Undoes broadcasting: sums a gradient to the shape of the value it belongs to. */
+function sumTo(graph: Graph, gradient: Tensor, shape: readonly Dimension[]): Tensor {
+  const offset = gradient.shape.length - shape.length;
+  const axes = gradient.shape.flatMap((size, axis) =>
+    axis < offset || shape[axis - offset] !== size ? [axis] : [],
+  );
+  if (axes.length === 0) return gradient;
+  const kept = gradient.shape.filter((_, axis) => !axes.includes(axis));
+  const summed = graph.node("ReduceSum", [gradient, graph.integers(axes)], kept, {
+    attributes: { keepdims: 0 },
+  });
+  if (kept.length === shape.length) return summed;
+  return graph.node("Reshape", [summed, graph.integers(fixed(shape))], shape);
+}
+
+function broadcastShape(a: Tensor, b: Tensor): Dimension[] {
+  const rank = Math.max(a.shape.length, b.shape.length);
+  return Array.from({ length: rank }, (_, axis) => {
+    const left = a.shape[a.shape.length - rank + axis] ?? 1;
+    const right = b.shape[b.shape.length - rank + axis] ?? 1;
+    assert(left === right || left === 1 || right === 1, `shapes [${a.shape}] and [${b.shape}] do not fit`);
+    return left === 1 ? right : left;
+  });
+}
+
+function fixed(shape: readonly Dimension[]): number[] {
+  elementCount(shape);
+  return shape as number[];
+}

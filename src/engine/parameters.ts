@@ -1,0 +1,53 @@
+/** The weights of a model as arrays that JavaScript owns, by Hugging Face's names; every graph reads these very arrays. */
+import { random } from "../shared/random.ts";
+import { type ModelOptions, parameterShapes } from "./model-options.ts";
+import type { Feed } from "./session.ts";
+
+export interface Parameter {
+  readonly shape: readonly number[];
+  readonly data: Float32Array;
+}
+
+export type ParameterSet = ReadonlyMap<string, Parameter>;
+
+/**
+ * Fresh weights: normal with deviation 1/sqrt(fan-in), embeddings 0.02 (they meet a normalisation first), the
+ * two layers that write into the residual stream smaller by sqrt(2 layers), as in GPT-2; scales are 1.
+ */
+export function initializeParameters(model: ModelOptions, seed: number): Map<string, Parameter> {
+  const residual = Math.sqrt(2 * model.layers);
+  return new Map(
+    [...parameterShapes(model)].map(([name, shape]) => {
+      const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
+      if (shape.length === 1) data.fill(1);
+      else fillNormal(data, deviation(name, shape, residual), seed, name);
+      return [name, { shape, data }];
+    }),
+  );
+}
+
+export function zerosLike(parameters: ParameterSet): Map<string, Parameter> {
+  return new Map(
+    [...parameters].map(([name, { shape, data }]) => [name, { shape, data: new Float32Array(data.length) }]),
+  );
+}
+
+export function copyParameters(parameters: ParameterSet): Map<string, Parameter> {
+  return new Map([...parameters].map(([name, { shape, data }]) => [name, { shape, data: data.slice() }]));
+}
+
+/** Feeds of a graph whose parameters were declared under `prefix` + name. */
+export function parameterFeeds(parameters: ParameterSet, prefix = ""): [string, Feed][] {
+  return [...parameters].map(([name, parameter]) => [prefix + name, parameter]);
+}
+
+function deviation(name: string, shape: readonly number[], residual: number): number {
+  if (name.includes("embed_tokens")) return 0.02;
+  const fanIn = 1 / Math.sqrt(shape[1] as number);
+  return name.includes("o_proj") || name.includes("down_proj") ? fanIn / residual : fanIn;
+}
+
+function fillNormal(data: Float32Array, scale: number, seed: number, name: string): void {
+  const chance = random(seed, "parameter", name);
+  for (let i = 0; i < data.length; i++) data[i] = chance.normal() * scale;
+}
