@@ -13,6 +13,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { assert, FileError } from "../errors.ts";
+import { type EvaluationResult, evaluationResultSchema } from "../evaluation/result.ts";
 import { createFolderAtomic, exists, writeFileAtomic } from "../shared/files.ts";
 import {
   type Checkpoint,
@@ -51,15 +52,14 @@ export interface StoredEvaluation {
   readonly name: string;
   readonly stage: string;
   readonly step: number;
-  /** The result as it was given. */
-  readonly result: unknown;
+  readonly result: EvaluationResult;
 }
 
 const evaluationSchema = z.object({
   name: z.string(),
   stage: z.string(),
   step: z.int(),
-  result: z.unknown(),
+  result: evaluationResultSchema,
 });
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
@@ -175,7 +175,7 @@ export class RunFolder {
   }
 
   /** Writes `evaluation/<name>.json`; `at` says after which step it was made. */
-  async writeEvaluation(name: string, result: unknown, at: RunPosition): Promise<void> {
+  async writeEvaluation(name: string, result: EvaluationResult, at: RunPosition): Promise<void> {
     requireName(name);
     const stored: StoredEvaluation = { name, stage: at.stage, step: at.step, result };
     await writeFileAtomic(

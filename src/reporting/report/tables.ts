@@ -1,0 +1,170 @@
+/** The table of an evaluation before and after: every score with its interval, and the paired difference. */
+import type { Breakdown } from "../../evaluation/aggregate.ts";
+import type { Differences } from "../../evaluation/compare-results.ts";
+import type { MetricName } from "../../evaluation/item.ts";
+import { type BeforeAfter, formatP } from "./before-after.ts";
+import { line, pixel } from "./chart-frame.ts";
+import { type Child, element, fragment, type Markup } from "./markup.ts";
+import { formatNumber, formatShare, formatSigned, linearScale } from "./scale.ts";
+
+type Estimate = NonNullable<Breakdown[MetricName]>;
+
+interface Row {
+  readonly label: string;
+  readonly metric: MetricName;
+  readonly before: Breakdown | undefined;
+  readonly after: Breakdown;
+  readonly differences: Differences | undefined;
+}
+
+interface Measure {
+  readonly metric: MetricName;
+  readonly label: string;
+  /** Shares have two decimals and a picture; others are counts. */
+  readonly isShare: boolean;
+}
+
+const measures: readonly Measure[] = [
+  { metric: "em", label: "Exact match", isShare: true },
+  { metric: "coverEm", label: "Cover exact match", isShare: true },
+  { metric: "f1", label: "Token F1", isShare: true },
+  { metric: "retrievalRecall", label: "Gold passages found", isShare: true },
+  { metric: "answerRetrieved", label: "Answer in what was found", isShare: true },
+  { metric: "searches", label: "Searches a question", isShare: false },
+  { metric: "policyTokens", label: "Tokens by the policy", isShare: false },
+  { metric: "contextTokens", label: "Tokens in all", isShare: false },
+  { metric: "timeMs", label: "Time, ms", isShare: false },
+];
+const isShare = (metric: MetricName): boolean =>
+  measures.some((measure) => measure.metric === metric && measure.isShare);
+
+/** The whole table; without a `before` it has the one column. */
+export function evaluationTable(content: BeforeAfter): Markup {
+  const { before, after, comparison } = content;
+  const [first, second] = [before?.result.summary, after.result.summary];
+  const overall = measures.map(
+    ({ metric, label }): Row => ({
+      label,
+      metric,
+      before: first?.overall,
+      after: second.overall,
+      differences: comparison?.overall,
+    }),
+  );
+  const broken = (by: "byHops" | "byDataset", metric: MetricName, name: (key: string) => string): Row[] =>
+    Object.entries(second[by]).map(([key, breakdown]) => ({
+      label: name(key),
+      metric,
+      before: first?.[by][key],
+      after: breakdown,
+      differences: comparison?.[by][key],
+    }));
+  const hops = (key: string): string => `${key} ${key === "1" ? "hop" : "hops"}`;
+  const groups: readonly (readonly [string, readonly Row[]])[] = [
+    ["Exact match by hops", broken("byHops", "em", hops)],
+    ["Searches by hops", broken("byHops", "searches", hops)],
+    [
+      "Exact match by data set",
+      Object.keys(second.byDataset).length > 1 ? broken("byDataset", "em", (key) => key) : [],
+    ],
+  ];
+  const isPair = before !== undefined;
+  return element(
+    "div",
+    { class: "scroll" },
+    element(
+      "table",
+      {},
+      element("thead", {}, renderHead(isPair)),
+      element(
+        "tbody",
+        {},
+        overall.map((row) => renderRow(row, isPair)),
+      ),
+      groups.map(([title, rows]) => rows.length > 0 && renderGroup(title, rows, isPair)),
+    ),
+  );
+}
+
+function renderHead(isPair: boolean): Markup {
+  const number = { class: "number", scope: "col" };
+  const columns = isPair ? ["Before", "After", "Difference"] : ["Score"];
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "col" }, "Measure"),
+    element("th", number, "n"),
+    columns.map((column) => element("th", number, column)),
+    element("th", { class: "range", scope: "col" }, isPair ? "0 to 1, ○ before ● after" : "0 to 1"),
+  );
+}
+
+function renderGroup(title: string, rows: readonly Row[], isPair: boolean): Markup {
+  return element(
+    "tbody",
+    {},
+    element("tr", { class: "group" }, element("th", { colspan: isPair ? 6 : 4, scope: "rowgroup" }, title)),
+    rows.map((row) => renderRow(row, isPair)),
+  );
+}
+
+function renderRow(row: Row, isPair: boolean): Child {
+  const after = row.after[row.metric];
+  if (!after) return undefined;
+  const before = row.before?.[row.metric];
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, row.label),
+    element("td", { class: "number" }, after.n),
+    isPair && element("td", { class: "number" }, renderEstimate(before, row.metric)),
+    element("td", { class: "number" }, renderEstimate(after, row.metric)),
+    isPair && element("td", { class: "number" }, renderDifference(row)),
+    element("td", { class: "range" }, isShare(row.metric) && renderRange(before, after)),
+  );
+}
+
+function renderEstimate(estimate: Estimate | undefined, metric: MetricName): Child {
+  if (!estimate) return "–";
+  const format = isShare(metric) ? formatShare : formatNumber;
+  return fragment(format(estimate.mean), " ", interval(estimate.ci, format));
+}
+
+function renderDifference({ differences, metric }: Row): Child {
+  const difference = differences?.[metric];
+  if (!difference) return "–";
+  const { mean, ci, p, verdict } = difference;
+  const format = isShare(metric)
+    ? formatSigned
+    : (value: number): string => `${value > 0 ? "+" : ""}${formatNumber(value)}`;
+  const tone = verdict === "better" ? "good" : verdict === "worse" ? "bad" : "muted";
+  const note = verdict === "not distinguishable" ? "not distinguishable" : formatP(p);
+  return fragment(
+    element("strong", { class: tone }, format(mean)),
+    " ",
+    interval(ci, format),
+    " ",
+    element("span", { class: "interval" }, note),
+  );
+}
+
+function interval(ci: readonly [number, number], format: (value: number) => string): Markup {
+  return element("span", { class: "interval" }, `(${format(ci[0])} to ${format(ci[1])})`);
+}
+
+/** Both estimates with their intervals on one line from 0 to 1. */
+function renderRange(before: Estimate | undefined, after: Estimate): Markup {
+  const [width, height] = [240, 18];
+  const x = linearScale([0, 1], [8, width - 8]);
+  const mark = (estimate: Estimate, name: string, y: number): Markup[] => [
+    line(name, x(estimate.ci[0]), y, x(estimate.ci[1]), y),
+    element("circle", { class: name, cx: pixel(x(estimate.mean)), cy: y, r: 4.5 }),
+  ];
+  return element(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" },
+    line("link", x(0), height / 2, x(1), height / 2),
+    before && mark(before, "before", height / 2),
+    mark(after, "after", height / 2),
+  );
+}
