@@ -23,19 +23,20 @@ export interface OptionSpec {
   readonly value?: string;
   /** Least value of an integer. */
   readonly least?: number;
+  readonly isRequired?: boolean;
 }
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
 
 type OptionValue<Spec extends OptionSpec> = Spec["type"] extends "flag"
   ? boolean
-  : Spec["type"] extends "integer"
-    ? number | undefined
-    : Spec["type"] extends "list"
-      ? readonly string[]
-      : string | undefined;
+  : Spec["type"] extends "list"
+    ? readonly string[]
+    :
+        | (Spec["type"] extends "integer" ? number : string)
+        | (Spec["isRequired"] extends true ? never : undefined);
 
-/** Options as a command gets them: flags default to false, lists to empty, all others to undefined. */
+/** Options as a command gets them: flags default to false, lists to empty, what is not required to undefined. */
 export type OptionValues<Table extends OptionTable> = {
   readonly [Key in keyof Table]: OptionValue<Table[Key]>;
 };

@@ -42,7 +42,10 @@ export function parseCommand(command: Command, argv: readonly string[]): ParsedC
     options[name] = optionValue(spec, values);
   }
   const { json, help, ...own } = options;
-  if (help !== true) checkArguments(command, positionals);
+  if (help !== true) {
+    checkArguments(command, positionals);
+    checkRequired(command, own);
+  }
   return {
     args: positionals,
     options: own as Input<OptionTable>["options"],
@@ -91,6 +94,12 @@ function checkArguments(command: Command, args: readonly string[]): void {
   const extra = args[most];
   if (extra !== undefined)
     throw usage(command, `"${extra}" is one argument too many; put text with spaces in quotes`);
+}
+
+function checkRequired(command: Command, options: Readonly<Record<string, unknown>>): void {
+  for (const [name, spec] of Object.entries(command.options))
+    if (spec.isRequired && options[name] === undefined)
+      throw usage(command, `--${name} ${spec.value ?? "VALUE"} is missing (${spec.doc})`);
 }
 
 function usage(command: Command, message: string): UsageError {

@@ -1,0 +1,105 @@
+/** Results as tables for people and as flat JSON for programs. Pure. */
+import type { Breakdown } from "../evaluation/aggregate.ts";
+import type { Estimate } from "../evaluation/bootstrap.ts";
+import type { EvaluationResult } from "../evaluation/result.ts";
+
+/** The head of an evaluation for programs; numbers are null where nothing was scored. */
+export function resultJson({ contract, summary: { overall } }: EvaluationResult): Record<string, unknown> {
+  return {
+    n: overall.n,
+    failed: overall.failed,
+    em: overall.em?.mean ?? null,
+    ci: overall.em?.ci ?? null,
+    f1: overall.f1?.mean ?? null,
+    searches: overall.searches?.mean ?? null,
+    contract,
+  };
+}
+
+/** All questions in one row, then by data set (where there are several) and by hops. */
+export function resultTable({ summary }: EvaluationResult): string {
+  const { overall, byDataset, byHops } = summary;
+  const datasets = Object.entries(byDataset);
+  const rows: (readonly [string, Breakdown])[] = [
+    ["all", overall],
+    ...(datasets.length > 1 ? datasets : []),
+    ...Object.entries(byHops).map(([hops, row]) => [hopsLabel(hops), row] as const),
+  ];
+  return alignColumns([
+    ["questions", "n", "exact match", "95 % interval", "F1", "gold found", "searches", "tokens", "failed"],
+    ...rows.map(([name, row]) => [name, ...resultCells(row)]),
+  ]);
+}
+
+function resultCells({
+  n,
+  failed,
+  em,
+  f1,
+  retrievalRecall,
+  searches,
+  policyTokens,
+}: Breakdown): readonly string[] {
+  return [
+    String(n),
+    share(em),
+    em === undefined ? "-" : interval(em.ci),
+    share(f1),
+    share(retrievalRecall),
+    searches === undefined ? "-" : searches.mean.toFixed(2),
+    policyTokens === undefined ? "-" : policyTokens.mean.toFixed(0),
+    String(failed),
+  ];
+}
+
+/** Exact match and searches of two results, over all questions and by hops. */
+export function beforeAfterTable(before: EvaluationResult, after: EvaluationResult): string {
+  const rows: (readonly [string, Breakdown | undefined, Breakdown | undefined])[] = [
+    ["all", before.summary.overall, after.summary.overall],
+    ...Object.keys(after.summary.byHops).map(
+      (hops) => [hopsLabel(hops), before.summary.byHops[hops], after.summary.byHops[hops]] as const,
+    ),
+  ];
+  return alignColumns([
+    ["questions", "n", "exact match before", "after", "searches before", "after"],
+    ...rows.map(([name, a, b]) => [
+      name,
+      String(b?.n ?? 0),
+      withInterval(a?.em),
+      withInterval(b?.em),
+      a?.searches?.mean.toFixed(2) ?? "-",
+      b?.searches?.mean.toFixed(2) ?? "-",
+    ]),
+  ]);
+}
+
+function hopsLabel(hops: string): string {
+  return hops === "1" ? "1 hop" : `${hops} hops`;
+}
+
+function share(estimate: Estimate | undefined): string {
+  return estimate === undefined ? "-" : estimate.mean.toFixed(3);
+}
+
+function withInterval(estimate: Estimate | undefined): string {
+  return estimate === undefined ? "-" : `${estimate.mean.toFixed(3)} [${interval(estimate.ci)}]`;
+}
+
+function interval([low, high]: readonly [number, number]): string {
+  return `${low.toFixed(3)}-${high.toFixed(3)}`;
+}
+
+/** Rows of cells as lines; the first column is left-aligned, numbers are right-aligned. */
+export function alignColumns(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((text, column) =>
+          column === 0 ? text.padEnd(widths[0] ?? 0) : text.padStart(widths[column] ?? 0),
+        )
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
