@@ -3,7 +3,7 @@
  * set, hops and kind. Failed items are counted beside the means, not in them.
  */
 import { z } from "zod";
-import { bootstrapMean, estimateSchema } from "./bootstrap.ts";
+import { bootstrapMean, bootstrapMeans, estimateSchema } from "./bootstrap.ts";
 import { groupBy } from "./group-by.ts";
 import { type Item, type MetricName, metricNames, type ScoredItem } from "./item.ts";
 
@@ -47,10 +47,16 @@ export function summarize(items: readonly Item[], options: { readonly seed: numb
 /** Every metric over `items`. */
 export function breakdownOf(items: readonly Item[], options: { readonly seed: number }): Breakdown {
   const scored = items.filter((item): item is ScoredItem => !item.failed);
-  const metrics = metricNames.flatMap((name) => {
-    const values = scored.flatMap((item) => item[name] ?? []);
-    const estimate = bootstrapMean(values, options);
-    return estimate ? [[name, estimate] as const] : [];
+  const columns = metricNames.map((name) => ({ name, values: scored.flatMap((item) => item[name] ?? []) }));
+  const complete = columns.filter(({ values }) => values.length === scored.length);
+  const estimates = bootstrapMeans(
+    complete.map(({ values }) => values),
+    options,
+  );
+  const metrics = columns.flatMap((column) => {
+    const place = complete.indexOf(column);
+    const estimate = place >= 0 ? estimates[place] : bootstrapMean(column.values, options);
+    return estimate ? [[column.name, estimate] as const] : [];
   });
   return { n: scored.length, failed: items.length - scored.length, ...Object.fromEntries(metrics) };
 }

@@ -29,11 +29,32 @@ const defaultResamples = 2000;
 
 /** Mean of `values` with its 95 % interval; undefined for no values. */
 export function bootstrapMean(values: readonly number[], options: BootstrapOptions): Estimate | undefined {
-  if (values.length === 0) return undefined;
+  return bootstrapMeans([values], options)[0];
+}
+
+/**
+ * The same for several columns of equal length, such as the metrics of the same questions: each resample draws its
+ * questions once for all columns, which gives every column the interval it has alone and saves the draws.
+ */
+export function bootstrapMeans(
+  columns: readonly (readonly number[])[],
+  options: BootstrapOptions,
+): Estimate[] {
+  const n = columns[0]?.length ?? 0;
+  assert(
+    columns.every((column) => column.length === n),
+    "columns have equal length",
+  );
+  if (n === 0) return [];
   const chance = random(options.seed, "bootstrap");
-  const data = Float64Array.from(values);
-  const means = resample(options, () => resampledMean(data, chance));
-  return { n: values.length, mean: mean(data), ci: percentiles(means) };
+  const data = columns.map((column) => Float64Array.from(column));
+  const resamples = options.resamples ?? defaultResamples;
+  const means = data.map(() => new Float64Array(resamples));
+  for (let r = 0; r < resamples; r++) {
+    const counts = drawCounts(n, chance);
+    for (let c = 0; c < data.length; c++) (means[c] as Float64Array)[r] = weightedSum(data[c], counts) / n;
+  }
+  return data.map((column, c) => ({ n, mean: mean(column), ci: interval(means[c] as Float64Array) }));
 }
 
 /**
@@ -53,28 +74,18 @@ export function bootstrapSeeds(
   if (n === 0) return undefined;
   const chance = random(options.seed, "bootstrap-seeds");
   const rows = values.map((row) => Float64Array.from(row));
-  const means = resample(options, () => {
+  const means = Float64Array.from({ length: options.resamples ?? defaultResamples }, () => {
     const counts = drawCounts(n, chance);
     let sum = 0;
     for (let s = 0; s < rows.length; s++) sum += weightedSum(rows[chance.below(rows.length)], counts);
     return sum / (rows.length * n);
   });
-  return { n, mean: mean(Float64Array.from(values.flat())), ci: percentiles(means) };
+  return { n, mean: mean(Float64Array.from(values.flat())), ci: interval(means) };
 }
 
-export function mean(values: Float64Array): number {
+function mean(values: Float64Array): number {
   let sum = 0;
   for (const value of values) sum += value;
-  return sum / values.length;
-}
-
-function resample(options: BootstrapOptions, draw: () => number): Float64Array {
-  return Float64Array.from({ length: options.resamples ?? defaultResamples }, draw).sort();
-}
-
-function resampledMean(values: Float64Array, chance: Random): number {
-  let sum = 0;
-  for (let i = 0; i < values.length; i++) sum += values[chance.below(values.length)] as number;
   return sum / values.length;
 }
 
@@ -94,9 +105,10 @@ function weightedSum(values: Float64Array | undefined, counts: Uint32Array): num
   return sum;
 }
 
-/** The interval between the percentiles of sorted values, interpolated. */
-function percentiles(sorted: Float64Array): [number, number] {
-  return [quantile(sorted, (1 - level) / 2), quantile(sorted, (1 + level) / 2)];
+/** The interval between the percentiles of resampled means, interpolated; sorts them. */
+function interval(means: Float64Array): [number, number] {
+  means.sort();
+  return [quantile(means, (1 - level) / 2), quantile(means, (1 + level) / 2)];
 }
 
 function quantile(sorted: Float64Array, share: number): number {

@@ -50,21 +50,19 @@ const greedy = { temperature: 0, topP: 1, topK: 0 } as const;
 
 /** Evaluates a policy. Throws the signal's reason when aborted, and `ForagerError` when two questions share a key. */
 export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
-  const { questions, sampling = greedy, seed, onProgress } = input;
+  const { questions, sampling = greedy, seed, onProgress, concurrency, signal } = input;
+  const { policy, retriever, environment, tokenizer, contextLength, now } = input;
   requireUniqueKeys(questions);
   const contract = evaluationContract({ ...input, sampling });
   const requests = questions.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
   let done = 0;
+  const onTrajectory = (): void => onProgress?.({ done: ++done, total: questions.length });
   const trajectories = await runRollouts(
     requests,
-    { ...input, sampling },
-    {
-      concurrency: input.concurrency,
-      signal: input.signal,
-      onTrajectory: () => onProgress?.({ done: ++done, total: questions.length }),
-    },
+    { policy, retriever, environment, sampling, tokenizer, contextLength, now },
+    { concurrency, signal, onTrajectory },
   );
-  input.signal?.throwIfAborted();
+  signal?.throwIfAborted();
   const items = trajectories.map(scoreTrajectory);
   return { result: { contract, summary: summarize(items, { seed }), items }, trajectories };
 }

@@ -48,10 +48,24 @@ export function randomizationP(differences: readonly number[], chance: Random): 
   // Sums of equal patterns differ by rounding; what is as large up to rounding counts as large.
   const threshold = observed - 1e-9 * (1 + observed);
   if (moved.length <= exactPairs) return exactP(moved, threshold);
+  const nextBit = coin(chance);
   let extreme = 0;
-  for (let i = 0; i < randomPatterns; i++)
-    if (Math.abs(flippedSum(moved, () => chance.next() < 0.5)) >= threshold) extreme++;
+  for (let i = 0; i < randomPatterns; i++) if (Math.abs(flippedSum(moved, nextBit)) >= threshold) extreme++;
   return (1 + extreme) / (1 + randomPatterns);
+}
+
+/** Fair coin tosses, 30 from each draw. */
+function coin(chance: Random): () => boolean {
+  let bits = 0;
+  let left = 0;
+  return () => {
+    if (left === 0) {
+      bits = chance.below(2 ** 30);
+      left = 30;
+    }
+    left--;
+    return ((bits >> left) & 1) === 1;
+  };
 }
 
 function exactP(moved: Float64Array, threshold: number): number {

@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { makeQuestion, makeSegment, makeTrajectory } from "../../test/make-trajectory.ts";
+import type { Turn } from "../environment/turn.ts";
+import { scoreTrajectory } from "./score-trajectory.ts";
+
+function search(...ids: string[]): Turn {
+  return {
+    action: { type: "search", query: ids.join(" ") },
+    passages: ids.map((id) => ({ passage: { id, title: `About ${id}`, text: `${id} is a city` }, score: 1 })),
+  };
+}
+
+test("a trajectory is scored by its answer, its searches, its tokens and its time", () => {
+  const question = makeQuestion({
+    goldAnswers: ["Paris"],
+    goldPassages: ["p1", "p2"],
+    hops: 2,
+    kind: "capital",
+  });
+  const turns = [
+    search("p1", "x"),
+    search("p1"),
+    { action: { type: "answer", answer: "The Paris." } } as const,
+  ];
+  expect(scoreTrajectory(makeTrajectory({ question, turns, answer: "The Paris." }))).toEqual({
+    dataset: "atlas",
+    id: "q1",
+    hops: 2,
+    kind: "capital",
+    stopReason: "answer",
+    failed: false,
+    answer: "The Paris.",
+    em: 1,
+    coverEm: 1,
+    f1: 1,
+    retrievalRecall: 0.5,
+    answerRetrieved: 0,
+    searches: 2,
+    policyTokens: 4,
+    contextTokens: 9,
+    timeMs: 20,
+  });
+});
+
+test("an answer that holds the gold answer among other words is covered but no exact match", () => {
+  expect(scoreTrajectory(makeTrajectory({ answer: "Paris or Lyon" }))).toMatchObject({
+    em: 0,
+    coverEm: 1,
+    f1: 0.5,
+  });
+});
+
+test("a found passage with a gold answer counts as retrieved, whatever was answered", () => {
+  const turns = [search("Paris")];
+  const item = scoreTrajectory(makeTrajectory({ turns, answer: "Rome" }));
+  expect(item).toMatchObject({ em: 0, answerRetrieved: 1 });
+});
+
+test("retrieval recall is absent where a question marks no gold passages", () => {
+  expect(scoreTrajectory(makeTrajectory())).not.toHaveProperty("retrievalRecall");
+});
+
+test("no answer scores 0, even for a gold answer that the prompt quotes", () => {
+  const trajectory = makeTrajectory({
+    question: makeQuestion({ goldAnswers: ["Beijing", "and"] }),
+    segments: [makeSegment("prompt", [1])],
+    turns: [],
+    answer: undefined,
+    stopReason: "contextLimit",
+  });
+  const item = scoreTrajectory(trajectory);
+  expect(item).toMatchObject({ failed: false, em: 0, coverEm: 0, f1: 0, searches: 0, policyTokens: 0 });
+  expect(item).not.toHaveProperty("answer");
+});
+
+test.each(["retrieverFailure", "policyFailure", "aborted"] as const)(
+  "%s gives an item without scores",
+  (stopReason) => {
+    const item = scoreTrajectory(
+      makeTrajectory({ stopReason, answer: undefined, failure: "connection refused" }),
+    );
+    expect(item).toEqual({
+      dataset: "atlas",
+      id: "q1",
+      stopReason,
+      failed: true,
+      failure: "connection refused",
+    });
+  },
+);
