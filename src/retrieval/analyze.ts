@@ -15,34 +15,18 @@ export const analysisOptionsSchema = z.strictObject({
 });
 export type AnalysisOptions = z.output<typeof analysisOptionsSchema>;
 
-export interface Analyzer {
-  /** The terms of `text` in order, stop words left out. */
-  terms(text: string): string[];
-  /** The terms of `text` in order, stop words among them. */
-  allTerms(text: string): string[];
+export interface Term {
+  readonly text: string;
+  /** Whether it carries no topic; never true when `stopWords` is off. */
+  readonly isStopWord: boolean;
 }
 
-/** Words longer than this are not remembered, nor more words than this: memory stays bounded on a server. */
-const CACHED_WORD_LENGTH = 40;
-const CACHED_WORDS = 1_000_000;
-
-/** An analyser that remembers the stem of each word it has seen. */
-export function createAnalyzer(options: AnalysisOptions): Analyzer {
-  const stems = new Map<string, string>();
-  const stemOf = (word: string): string => {
-    const known = stems.get(word);
-    if (known !== undefined) return known;
-    const stem = options.stemming ? porter2(word) : word;
-    if (stems.size >= CACHED_WORDS) stems.clear();
-    if (word.length <= CACHED_WORD_LENGTH) stems.set(word, stem);
-    return stem;
+/** The term that a folded word stands for. */
+export function termOf(word: string, options: AnalysisOptions): Term {
+  return {
+    text: options.stemming ? porter2(word) : word,
+    isStopWord: options.stopWords && STOP_WORDS.has(word),
   };
-  const allTerms = (text: string): string[] => wordsOf(text).map(stemOf);
-  const contentTerms = (text: string): string[] =>
-    wordsOf(text)
-      .filter((word) => !STOP_WORDS.has(word))
-      .map(stemOf);
-  return { allTerms, terms: options.stopWords ? contentTerms : allTerms };
 }
 
 /** The folded words of `text`: "São Tomé's 2nd" gives sao, tome, s, 2nd. */

@@ -10,10 +10,11 @@ import { z } from "zod";
 import type { Passage } from "../corpus/passage.ts";
 import { RetrieverError } from "../errors.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
-import { type AnalysisOptions, type Analyzer, analysisOptionsSchema, createAnalyzer } from "./analyze.ts";
+import { analysisOptionsSchema, wordsOf } from "./analyze.ts";
 import { type CloseTerm, closestTerms, fuzzyOptionsSchema } from "./fuzzy.ts";
 import { Ranker, type TermEntries } from "./ranking.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "./retriever.ts";
+import { Vocabulary } from "./vocabulary.ts";
 
 export const bm25OptionsSchema = z.strictObject({
   /** How soon more occurrences of a term stop to matter. 0 to 10, default 1.2. */
@@ -57,16 +58,14 @@ const QUERIES_PER_TURN = 64;
 export class Bm25Index implements Retriever {
   readonly identity: RetrieverIdentity;
   readonly parts: Bm25Parts;
-  readonly #analyzer: Analyzer;
-  readonly #numbers: ReadonlyMap<string, number>;
+  readonly #vocabulary: Vocabulary;
   readonly #ranker: Ranker;
   #closest: ((word: string) => CloseTerm[]) | undefined;
 
   constructor(parts: Bm25Parts) {
     this.parts = parts;
     this.identity = identityOf(parts);
-    this.#analyzer = createAnalyzer(parts.options satisfies AnalysisOptions);
-    this.#numbers = new Map(parts.vocabulary.map((term, number) => [term, number]));
+    this.#vocabulary = new Vocabulary(parts.options, parts.vocabulary);
     this.#ranker = new Ranker(parts.passages.count);
   }
 
@@ -84,11 +83,8 @@ export class Bm25Index implements Retriever {
   }
 
   #search(query: string, k: number): ScoredPassage[] {
-    const { positions, scores } = this.#ranker.rank(this.#entriesOf(query), k);
-    return Array.from(positions, (position, rank) => ({
-      passage: this.parts.passages.get(position),
-      score: scores[rank] as number,
-    }));
+    const ranking = this.#ranker.rank(this.#entriesOf(query), k);
+    return ranking.map(({ position, score }) => ({ passage: this.parts.passages.get(position), score }));
   }
 
   /** The terms of the query in the order of the vocabulary, so that a score does not depend on word order. */
@@ -107,16 +103,15 @@ export class Bm25Index implements Retriever {
 
   /** How much each term of the vocabulary counts in the query. Stop words count in a query of nothing else. */
   #weightsOf(query: string): Map<number, number> {
-    const content = this.#analyzer.terms(query);
+    const words = wordsOf(query).map((word) => this.#vocabulary.find(word));
+    const content = words.filter(({ isStopWord }) => !isStopWord);
     const weights = new Map<number, number>();
     const add = (term: number, weight: number): void => {
       weights.set(term, (weights.get(term) ?? 0) + weight);
     };
-    for (const word of content.length > 0 ? content : this.#analyzer.allTerms(query)) {
-      const known = this.#numbers.get(word);
-      if (known !== undefined) add(known, 1);
-      else for (const { term, weight } of this.#standIns(word)) add(term, weight);
-    }
+    for (const word of content.length > 0 ? content : words)
+      if (word.number !== undefined) add(word.number, 1);
+      else for (const { term, weight } of this.#standIns(word.term)) add(term, weight);
     return weights;
   }
 

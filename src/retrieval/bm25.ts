@@ -1,16 +1,15 @@
 /**
  * Builds a BM25 index from a stream of passages; the face of the embedded index (the class, its options and the
- * folder it is kept in). A title counts `titleWeight` times. Stop words are indexed where they stand in a title
- * only, so that "The Who" can be found, and never count for the length of a passage.
+ * folder it is kept in). All passages stay in memory while it is built.
  */
 import { corpusHasher } from "../corpus/corpus-hash.ts";
 import type { Passage } from "../corpus/passage.ts";
 import { RetrieverError } from "../errors.ts";
-import { type Analyzer, createAnalyzer } from "./analyze.ts";
 import { Bm25Index, type Bm25Options, bm25OptionsSchema } from "./bm25-index.ts";
 import { type Postings, PostingsBuilder } from "./postings.ts";
 
 export { Bm25Index, type Bm25Options, bm25OptionsSchema } from "./bm25-index.ts";
+export { openIndex, saveIndex } from "./index-folder.ts";
 
 /** Builds an index; `options` as in `bm25OptionsSchema`. Throws `RetrieverError` when there is no passage. */
 export async function buildBm25Index(
@@ -18,12 +17,11 @@ export async function buildBm25Index(
   options: Partial<Bm25Options> = {},
 ): Promise<Bm25Index> {
   const settings = bm25OptionsSchema.parse(options);
-  const analyzer = createAnalyzer(settings);
-  const builder = new PostingsBuilder();
+  const builder = new PostingsBuilder(settings);
   const hasher = corpusHasher();
   const kept: Passage[] = [];
   for await (const passage of passages) {
-    addPassage(builder, passage, { analyzer, titleWeight: settings.titleWeight });
+    builder.add(passage);
     hasher.add(passage);
     kept.push(passage);
   }
@@ -39,21 +37,6 @@ export async function buildBm25Index(
     postings: postings.passages,
     impacts: impactsOf(postings, settings),
   });
-}
-
-function addPassage(
-  builder: PostingsBuilder,
-  { title, text }: Passage,
-  { analyzer, titleWeight }: { readonly analyzer: Analyzer; readonly titleWeight: number },
-): void {
-  const frequencies = new Map<string, number>();
-  const count = (terms: readonly string[], weight: number): void => {
-    for (const term of terms) frequencies.set(term, (frequencies.get(term) ?? 0) + weight);
-  };
-  const terms = analyzer.terms(text);
-  count(terms, 1);
-  if (titleWeight > 0) count(analyzer.allTerms(title), titleWeight);
-  builder.add(frequencies, terms.length + titleWeight * analyzer.terms(title).length);
 }
 
 /** The impact of every entry, see `bm25-index.ts`. */

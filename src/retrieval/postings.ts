@@ -2,6 +2,8 @@
  * The inverted index as typed arrays (compressed sparse rows): for each term the passages that hold it, in the
  * order of the corpus, and how often. Terms are numbered as they first appear.
  */
+import { type AnalysisOptions, wordsOf } from "./analyze.ts";
+import { Vocabulary } from "./vocabulary.ts";
 
 /** Rows are terms: the entries of term `t` are `starts[t]` to `starts[t + 1]` (exclusive). */
 export interface Postings {
@@ -12,16 +14,25 @@ export interface Postings {
   readonly passages: Uint32Array;
   /** (entries) How often the term occurs in the passage, at most 65,535. */
   readonly frequencies: Uint16Array;
-  /** (passages) Length in terms, as `add` was told. */
+  /** (passages) Length in terms: the text and `titleWeight` times the title, stop words aside. */
   readonly lengths: Uint32Array;
 }
 
 const MAX_FREQUENCY = 65_535;
 
-/** Collects passages one by one; holds 6 bytes an entry until `finish` sorts them by term. */
+/** How passages become terms. */
+export interface PostingsOptions extends AnalysisOptions {
+  /** How many times a title counts. */
+  readonly titleWeight: number;
+}
+
+/**
+ * Collects passages one by one; holds 6 bytes an entry until `finish` sorts them by term. Stop words are entered
+ * where they stand in a title only, so that "The Who" can be found, and never count for the length.
+ */
 export class PostingsBuilder {
-  readonly #vocabulary: string[] = [];
-  readonly #numbers = new Map<string, number>();
+  readonly #titleWeight: number;
+  readonly #vocabulary: Vocabulary;
   /** Number of passages that hold each term. */
   readonly #passageCounts = new GrowingArray(Uint32Array);
   readonly #terms = new GrowingArray(Uint32Array);
@@ -29,23 +40,34 @@ export class PostingsBuilder {
   /** Number of different terms of each passage. */
   readonly #termCounts = new GrowingArray(Uint32Array);
   readonly #lengths = new GrowingArray(Uint32Array);
+  /** Frequency of each term in the passage at hand, all zero between passages; `#seen` lists those that are not. */
+  readonly #counts = new GrowingArray(Uint32Array);
+  #seen: number[] = [];
 
-  /** Adds the next passage: its terms with their frequencies, and its length for the normalisation. */
-  add(frequencies: ReadonlyMap<string, number>, length: number): void {
-    for (const [term, frequency] of frequencies) {
-      const number = this.#numberOf(term);
-      this.#passageCounts.data[number] = (this.#passageCounts.data[number] as number) + 1;
-      this.#terms.push(number);
-      this.#frequencies.push(Math.min(frequency, MAX_FREQUENCY));
+  constructor({ titleWeight, ...analysis }: PostingsOptions) {
+    this.#titleWeight = titleWeight;
+    this.#vocabulary = new Vocabulary(analysis);
+  }
+
+  add({ title, text }: { readonly title: string; readonly text: string }): void {
+    let length = this.#countText(text);
+    if (this.#titleWeight > 0) length += this.#countTitle(title);
+    for (const term of this.#seen) {
+      this.#terms.push(term);
+      this.#frequencies.push(Math.min(this.#counts.data[term] as number, MAX_FREQUENCY));
+      this.#passageCounts.add(term, 1);
+      this.#counts.data[term] = 0;
     }
-    this.#termCounts.push(frequencies.size);
+    this.#termCounts.push(this.#seen.length);
     this.#lengths.push(length);
+    this.#seen = [];
   }
 
   finish(): Postings {
-    const starts = new Uint32Array(this.#vocabulary.length + 1);
-    for (let term = 0; term < this.#vocabulary.length; term++)
-      starts[term + 1] = (starts[term] as number) + (this.#passageCounts.data[term] as number);
+    const vocabulary = this.#vocabulary.terms;
+    const starts = new Uint32Array(vocabulary.length + 1);
+    for (let term = 0; term < vocabulary.length; term++)
+      starts[term + 1] = (starts[term] as number) + this.#passageCounts.at(term);
     const entries = this.#terms.length;
     const sorted = { passages: new Uint32Array(entries), frequencies: new Uint16Array(entries) };
     distribute(
@@ -57,17 +79,35 @@ export class PostingsBuilder {
       starts.slice(),
       sorted,
     );
-    return { vocabulary: this.#vocabulary, starts, ...sorted, lengths: this.#lengths.trimmed() };
+    return { vocabulary, starts, ...sorted, lengths: this.#lengths.trimmed() };
   }
 
-  #numberOf(term: string): number {
-    const known = this.#numbers.get(term);
-    if (known !== undefined) return known;
-    const number = this.#vocabulary.length;
-    this.#numbers.set(term, number);
-    this.#vocabulary.push(term);
-    this.#passageCounts.push(0);
-    return number;
+  /** Counts the words that are no stop words; returns how many there were. */
+  #countText(text: string): number {
+    let length = 0;
+    for (const word of wordsOf(text)) {
+      const { number, isStopWord } = this.#vocabulary.add(word);
+      if (isStopWord) continue;
+      this.#count(number, 1);
+      length++;
+    }
+    return length;
+  }
+
+  /** Counts all words, `#titleWeight` times; returns the length of those that are no stop words. */
+  #countTitle(title: string): number {
+    let length = 0;
+    for (const word of wordsOf(title)) {
+      const { number, isStopWord } = this.#vocabulary.add(word);
+      this.#count(number, this.#titleWeight);
+      if (!isStopWord) length += this.#titleWeight;
+    }
+    return length;
+  }
+
+  #count(term: number, weight: number): void {
+    if (this.#counts.at(term) === 0) this.#seen.push(term);
+    this.#counts.add(term, weight);
   }
 }
 
@@ -88,12 +128,13 @@ function distribute(
     }
 }
 
-/** A typed array that doubles when it is full. */
+/** A typed array that doubles when it is full; what was not written is 0. */
 class GrowingArray<T extends Uint32Array | Uint16Array> {
   readonly #type: new (
     length: number,
   ) => T;
   data: T;
+  /** One more than the last index written. */
   length = 0;
 
   constructor(type: new (length: number) => T) {
@@ -102,15 +143,27 @@ class GrowingArray<T extends Uint32Array | Uint16Array> {
   }
 
   push(value: number): void {
-    if (this.length === this.data.length) {
-      const larger = new this.#type(this.length * 2);
-      larger.set(this.data);
-      this.data = larger;
-    }
+    if (this.length === this.data.length) this.#grow(this.length + 1);
     this.data[this.length++] = value;
+  }
+
+  at(index: number): number {
+    return this.data[index] ?? 0;
+  }
+
+  add(index: number, value: number): void {
+    if (index >= this.data.length) this.#grow(index + 1);
+    this.data[index] = (this.data[index] as number) + value;
+    this.length = Math.max(this.length, index + 1);
   }
 
   trimmed(): T {
     return this.data.slice(0, this.length) as T;
+  }
+
+  #grow(needed: number): void {
+    const larger = new this.#type(Math.max(needed, this.data.length * 2));
+    larger.set(this.data);
+    this.data = larger;
   }
 }

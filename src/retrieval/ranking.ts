@@ -13,10 +13,10 @@ export interface TermEntries {
   readonly weight: number;
 }
 
-export interface Ranking {
-  /** Positions in the corpus, best first; equal scores in the order of the corpus. */
-  readonly positions: Uint32Array;
-  readonly scores: Float64Array;
+export interface Ranked {
+  /** Position in the corpus. */
+  readonly position: number;
+  readonly score: number;
 }
 
 /** When the terms' entries exceed this share of the corpus, going through all sums beats a list of those touched. */
@@ -32,8 +32,8 @@ export class Ranker {
     this.#touched = new Uint32Array(Math.ceil(passageCount * DENSE_SHARE));
   }
 
-  /** The best `k` of the passages that hold a term. Impacts are positive. */
-  rank(terms: readonly TermEntries[], k: number): Ranking {
+  /** The best `k` of the passages that hold a term, equal scores by position. Impacts and weights are positive. */
+  rank(terms: readonly TermEntries[], k: number): Ranked[] {
     const entries = terms.reduce((total, term) => total + term.to - term.from, 0);
     const heap = new TopHeap(Math.min(k, this.#sums.length, entries));
     if (entries > this.#touched.length) {
@@ -74,19 +74,21 @@ function addSparse(
 }
 
 function offerDense(sums: Float64Array, heap: TopHeap): void {
+  let threshold = 0;
   for (let passage = 0; passage < sums.length; passage++) {
     const sum = sums[passage] as number;
-    if (sum > heap.threshold) heap.offer(passage, sum);
+    if (sum > threshold) threshold = heap.offer(passage, sum);
   }
 }
 
 /** Offers the passages touched and clears their sums. */
 function offerSparse(sums: Float64Array, touched: Uint32Array, heap: TopHeap): void {
+  let threshold = 0;
   for (let i = 0; i < touched.length; i++) {
     const passage = touched[i] as number;
     const sum = sums[passage] as number;
     sums[passage] = 0;
-    if (sum >= heap.threshold) heap.offer(passage, sum);
+    if (sum >= threshold) threshold = heap.offer(passage, sum);
   }
 }
 
@@ -96,36 +98,25 @@ export class TopHeap {
   readonly #scores: Float64Array;
   readonly #positions: Uint32Array;
   #size = 0;
-  /** A score below this one cannot enter; 0 until the heap is full. */
-  threshold = 0;
-
   constructor(capacity: number) {
     this.#capacity = capacity;
     this.#scores = new Float64Array(capacity);
     this.#positions = new Uint32Array(capacity);
   }
 
-  offer(position: number, score: number): void {
-    if (this.#size < this.#capacity) {
-      this.#size++;
-      this.#siftUp(this.#size - 1, position, score);
-    } else if (this.#capacity > 0 && this.#isWorse(0, position, score)) {
-      this.#siftDown(position, score);
-    } else return;
-    if (this.#size === this.#capacity) this.threshold = this.#scores[0] as number;
+  /** Takes the entry if it ranks high enough; returns the score below which none can enter any more. */
+  offer(position: number, score: number): number {
+    if (this.#size < this.#capacity) this.#siftUp(this.#size++, position, score);
+    else if (this.#isWorse(0, position, score)) this.#siftDown(position, score);
+    return this.#size < this.#capacity ? 0 : (this.#scores[0] as number);
   }
 
-  /** Everything held, best first; the heap is not to be used afterwards. */
-  sorted(): Ranking {
-    const order = Array.from({ length: this.#size }, (_, index) => index).sort(
-      (a, b) =>
-        (this.#scores[b] as number) - (this.#scores[a] as number) ||
-        (this.#positions[a] as number) - (this.#positions[b] as number),
-    );
-    return {
-      positions: Uint32Array.from(order, (index) => this.#positions[index] as number),
-      scores: Float64Array.from(order, (index) => this.#scores[index] as number),
-    };
+  /** Everything held, best first. */
+  sorted(): Ranked[] {
+    const held: Ranked[] = [];
+    for (let i = 0; i < this.#size; i++)
+      held.push({ position: this.#positions[i] as number, score: this.#scores[i] as number });
+    return held.sort((a, b) => b.score - a.score || a.position - b.position);
   }
 
   /** Whether the entry at `index` ranks behind the given one. */
