@@ -24,8 +24,7 @@ const templates: Readonly<Record<PassageTemplateName, string>> = {
   numbered: "[{rank}] {title}: {text}\n",
 };
 
-/** The template called `name`. */
-export function findPassageTemplate(name: PassageTemplateName): PassageTemplate {
+function createTemplate(name: PassageTemplateName): PassageTemplate {
   const template = templates[name];
   return {
     name,
@@ -35,4 +34,11 @@ export function findPassageTemplate(name: PassageTemplateName): PassageTemplate 
       return template.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string);
     },
   };
+}
+
+const passageTemplates = new Map(passageTemplateNames.map((name) => [name, createTemplate(name)]));
+
+/** The template called `name`. */
+export function findPassageTemplate(name: PassageTemplateName): PassageTemplate {
+  return passageTemplates.get(name) as PassageTemplate;
 }

@@ -31,11 +31,17 @@ const templates: Readonly<Record<PromptName, string>> = {
   bare: `Question: ${placeholder}\n`,
 };
 
-/** The template called `name`. */
-export function findPrompt(name: PromptName): PromptTemplate {
+function createPrompt(name: PromptName): PromptTemplate {
   const template = templates[name];
   const [before, after] = template.split(placeholder) as [string, string];
   return { name, hash: sha256(template), render: (question) => before + question + after };
+}
+
+const prompts = new Map(promptNames.map((name) => [name, createPrompt(name)]));
+
+/** The template called `name`. */
+export function findPrompt(name: PromptName): PromptTemplate {
+  return prompts.get(name) as PromptTemplate;
 }
 
 /** A question as the prompt shows it: without white space around it, with a question mark at the end. */

@@ -68,6 +68,9 @@ class Episode {
   readonly #environment: SearchEnvironment;
   readonly #segments: Segment[] = [];
   readonly #turns: Turn[] = [];
+  /** Text and ids of all segments. */
+  #text = "";
+  readonly #tokens: number[] = [];
   readonly #now: () => number;
   readonly #started: number;
   #policyMs = 0;
@@ -88,7 +91,7 @@ class Episode {
 
   async play(): Promise<Trajectory> {
     const { signal } = this.#input;
-    this.#append("prompt", this.#environment.prompt());
+    this.#appendPrompt();
     for (;;) {
       signal?.throwIfAborted();
       const room = this.#room();
@@ -130,8 +133,8 @@ class Episode {
     const { policy, sampling, environment, tokenizer, seed, group, sample, signal } = this.#input;
     const turn = this.#turns.length;
     const context = {
-      text: this.#segments.map((segment) => segment.text).join(""),
-      ...(tokenizer === undefined ? {} : { tokens: this.#segments.flatMap((segment) => segment.tokens) }),
+      text: this.#text,
+      ...(tokenizer === undefined ? {} : { tokens: this.#tokens.slice() }),
       episode: episodeName({ group, sample }),
       seed: random(seed, "turn", group, sample, turn).below(2 ** 31),
     };
@@ -156,18 +159,25 @@ class Episode {
   #room(): number {
     const { tokenizer, contextLength } = this.#input;
     if (tokenizer === undefined || contextLength === undefined) return Number.POSITIVE_INFINITY;
-    return contextLength - this.#segments.reduce((sum, segment) => sum + segment.tokens.length, 0);
+    return contextLength - this.#tokens.length;
   }
 
-  #append(source: "prompt" | "environment", text: string): void {
-    this.#segments.push({ source, text, tokens: this.#input.tokenizer?.encode(text) ?? [] });
+  #append(segment: Segment): void {
+    this.#segments.push(segment);
+    this.#text += segment.text;
+    for (const token of segment.tokens) this.#tokens.push(token);
+  }
+
+  #appendPrompt(): void {
+    const text = this.#environment.prompt();
+    this.#append({ source: "prompt", text, tokens: this.#encode(text) });
   }
 
   /** Appends an observation if the policy could write at least one token after it. */
   #appendIfRoom(text: string): boolean {
-    const tokens = this.#input.tokenizer?.encode(text) ?? [];
+    const tokens = this.#encode(text);
     if (tokens.length >= this.#room()) return false;
-    this.#segments.push({ source: "environment", text, tokens });
+    this.#append({ source: "environment", text, tokens });
     return true;
   }
 
@@ -177,12 +187,16 @@ class Episode {
       logprobs === undefined || logprobs.length === tokens?.length,
       `${logprobs?.length} log-probabilities belong to ${tokens?.length} tokens`,
     );
-    this.#segments.push({
+    this.#append({
       source: "policy",
       text,
-      tokens: tokens ?? this.#input.tokenizer?.encode(text) ?? [],
+      tokens: tokens ?? this.#encode(text),
       ...(logprobs === undefined ? {} : { logprobs }),
     });
+  }
+
+  #encode(text: string): number[] {
+    return this.#input.tokenizer?.encode(text) ?? [];
   }
 
   #timedRetriever(): Retriever {
