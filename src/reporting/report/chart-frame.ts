@@ -36,7 +36,7 @@ export interface EndLabel {
 }
 
 /** Rough width of text of the charts' size in pixels, for margins. */
-const characterWidth = 6.4;
+const characterWidth = 7;
 const labelHeight = 15;
 
 /** Leaves room for tick labels on the left and for `endLabels` on the right. */

@@ -76,18 +76,25 @@ export function stackedChart(content: ChartContent, size: Size): Markup {
     return { text: label, color, y: frame.y((low + high) / 2) };
   });
   return renderSvg(size, describeChart(content.title, shown), [
-    ...shown.map((series, index) => renderArea(series, layers[index] ?? [], frame)),
     ...renderAxes(frame, content.xLabel, content.stages),
+    ...shown.map((series, index) => renderArea(series, layers[index] ?? [], frame)),
     ...renderEndLabels(frame, endLabels),
   ]);
 }
 
-/** Mean over a centred window of 2 · `radius` + 1 points, shorter at the ends; gaps are left out of the mean. */
+/**
+ * Mean over a centred window of 2 · `radius` + 1 points, shorter at the ends. A gap (a value that is not finite)
+ * ends the window, so that nothing is averaged across it.
+ */
 export function smooth(points: readonly Point[], radius: number): Point[] {
-  return points.map(({ x }, index) => {
-    const around = points.slice(Math.max(0, index - radius), index + radius + 1);
-    const values = around.map(({ y }) => y).filter(Number.isFinite);
-    return { x, y: values.reduce((sum, value) => sum + value, 0) / values.length };
+  const isGap = (index: number): boolean => !Number.isFinite(points[index]?.y);
+  return points.map((point, index) => {
+    if (isGap(index)) return point;
+    let [first, last] = [index, index];
+    while (first > index - radius && !isGap(first - 1)) first--;
+    while (last < index + radius && !isGap(last + 1)) last++;
+    const window = points.slice(first, last + 1);
+    return { x: point.x, y: window.reduce((sum, { y }) => sum + y, 0) / window.length };
   });
 }
 

@@ -5,6 +5,9 @@
  */
 import type { SegmentView, SpanView, TrajectoryView } from "./trajectory-view.ts";
 
+/** One trajectory, or the same question before and after. */
+type Entry = readonly [TrajectoryView] | readonly [TrajectoryView, TrajectoryView];
+
 interface Filters {
   readonly set: string;
   readonly step: string;
@@ -21,8 +24,9 @@ function startBrowser(): void {
   ) as TrajectoryView[];
   const form = document.getElementById("filters") as HTMLFormElement | null;
   if (!form || data.length === 0) return;
-  fillFilters(form, data);
-  const update = (): void => showList(data, readFilters(form));
+  const entries = pairUp(data);
+  fillFilters(form, entries);
+  const update = (): void => showList(entries, readFilters(form));
   form.addEventListener("input", update);
   form.addEventListener("reset", () => setTimeout(update));
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -31,23 +35,32 @@ function startBrowser(): void {
   update();
 }
 
+/** The trajectories in the order of the list; a question answered before and after is one entry of two. */
+function pairUp(data: readonly TrajectoryView[]): Entry[] {
+  return data.flatMap((item): Entry[] => {
+    const other = item.set === "before" ? "after" : item.set === "after" ? "before" : undefined;
+    const partner = data.find(({ key, set }) => set === other && key === item.key);
+    if (!partner) return [[item]];
+    return item.set === "before" ? [[item, partner]] : [];
+  });
+}
+
 /** Gives each choice the values that occur; a choice without a choice is hidden. */
-function fillFilters(form: HTMLFormElement, data: readonly TrajectoryView[]): void {
+function fillFilters(form: HTMLFormElement, entries: readonly Entry[]): void {
+  const data = entries.flat();
   const values: Record<string, string[]> = {
     set: data.map(({ set }) => set),
     step: data.map((item) => `${item.stage} ${item.step}`),
     stop: data.map(({ stopReason }) => stopReason),
     hops: data.flatMap(({ hops }) => (hops === undefined ? [] : [String(hops)])).sort(),
+    change: entries.flatMap((entry) => (entry.length > 1 ? ["better", "worse", "same"] : [])),
   };
   for (const [name, all] of Object.entries(values)) {
     const select = form.elements.namedItem(name) as HTMLSelectElement;
     const distinct = [...new Set(all)];
-    for (const value of distinct) select.append(new Option(value, value));
+    if (name !== "change") for (const value of distinct) select.append(new Option(value, value));
     (select.closest("label") as HTMLElement).hidden = distinct.length < 2;
   }
-  const isCompared = data.some((item) => partnerOf(data, item));
-  for (const element of Array.from(form.querySelectorAll<HTMLElement>("[data-needs-pairs]")))
-    element.hidden = !isCompared;
 }
 
 function readFilters(form: HTMLFormElement): Filters {
@@ -63,15 +76,14 @@ function readFilters(form: HTMLFormElement): Filters {
   };
 }
 
-function matches(data: readonly TrajectoryView[], item: TrajectoryView, filters: Filters): boolean {
-  const { set, step, stop, hops, reward, change, words } = filters;
+function isMatch(item: TrajectoryView, filters: Filters): boolean {
+  const { set, step, stop, hops, reward, words } = filters;
   return (
     (set === "" || item.set === set) &&
     (step === "" || `${item.stage} ${item.step}` === step) &&
     (stop === "" || item.stopReason === stop) &&
     (hops === "" || String(item.hops) === hops) &&
     (reward === "" || (worthOf(item) > 0 ? "some" : "none") === reward) &&
-    (change === "" || changeOf(data, item) === change) &&
     (words === "" || `${item.question} ${item.answer ?? ""}`.toLowerCase().includes(words))
   );
 }
@@ -81,70 +93,81 @@ function worthOf(item: TrajectoryView): number {
   return item.reward ?? item.scores?.em ?? 0;
 }
 
-/** The same question on the other side of the training. */
-function partnerOf(data: readonly TrajectoryView[], item: TrajectoryView): TrajectoryView | undefined {
-  const other = item.set === "before" ? "after" : item.set === "after" ? "before" : undefined;
-  return data.find(({ key, set }) => set === other && key === item.key);
-}
-
-function changeOf(data: readonly TrajectoryView[], item: TrajectoryView): string {
-  const partner = partnerOf(data, item);
-  if (!partner) return "none";
-  const [before, after] = item.set === "before" ? [item, partner] : [partner, item];
-  const difference = Math.sign(worthOf(after) - worthOf(before));
+function changeOf([before, after]: Entry): string {
+  if (!after) return "none";
+  const difference = worthOf(after) - worthOf(before);
   return difference > 0 ? "better" : difference < 0 ? "worse" : "same";
 }
 
-function showList(data: readonly TrajectoryView[], filters: Filters): void {
-  const items = data.filter((item) => matches(data, item, filters));
+function showList(entries: readonly Entry[], filters: Filters): void {
+  const shown = entries.filter(
+    (entry) =>
+      entry.some((item) => isMatch(item, filters)) &&
+      (filters.change === "" || changeOf(entry) === filters.change),
+  );
   const list = document.getElementById("list") as HTMLElement;
-  const buttons = items.map((item) => {
-    const button = make("button", "item");
-    button.type = "button";
-    const place = `${item.set === item.stage ? item.stage : item.set} · step ${item.step}`;
-    const worth = make("span", worthOf(item) > 0 ? "worth good" : "worth bad", worthOf(item).toFixed(2));
-    const facts = `${place} · ${item.searches} ${item.searches === 1 ? "search" : "searches"} · ${item.stopReason}`;
-    button.append(make("span", "item-question", item.question), worth, make("span", "item-facts", facts));
+  const buttons = shown.map((entry) => {
+    const button = renderEntry(entry);
     button.addEventListener("click", () => {
       for (const other of buttons) other.removeAttribute("aria-current");
       button.setAttribute("aria-current", "true");
-      showDetail(data, item);
+      showDetail(entry);
     });
     return button;
   });
   list.replaceChildren(...buttons.map((button) => wrap("li", "", button)));
+  list.scrollTop = 0;
   const count = document.getElementById("count") as HTMLElement;
-  count.textContent = `${items.length} of ${data.length} match`;
+  count.textContent = `${shown.length} of ${entries.length} shown`;
+  const detail = document.getElementById("detail") as HTMLElement;
   if (buttons[0]) buttons[0].click();
-  else
-    (document.getElementById("detail") as HTMLElement).replaceChildren(
-      make("p", "muted", "No trajectory matches."),
-    );
+  else detail.replaceChildren(make("p", "muted", "No trajectory matches these filters."));
 }
 
-function showDetail(data: readonly TrajectoryView[], item: TrajectoryView): void {
-  const detail = document.getElementById("detail") as HTMLElement;
-  const partner = partnerOf(data, item);
-  const shown = partner === undefined ? [item] : item.set === "before" ? [item, partner] : [partner, item];
-  const heading = make("h3", "", item.question);
+function renderEntry(entry: Entry): HTMLButtonElement {
+  const last = entry[1] ?? entry[0];
+  const join = (values: readonly (string | number)[]): string => [...new Set(values)].join(" → ");
+  const searches = join(entry.map((item) => item.searches));
   const facts = [
-    item.dataset,
-    item.hops === undefined ? "" : `${item.hops} ${item.hops === 1 ? "hop" : "hops"}`,
+    join(entry.map(nameOf)),
+    `${searches} ${searches === "1" ? "search" : "searches"}`,
+    join(entry.map(({ stopReason }) => stopReason)),
   ];
-  const gold = make("p", "facts", `${facts.filter(Boolean).join(", ")} · gold answer `);
-  item.goldAnswers.forEach((answer, index) => {
+  const worth = join(entry.map((item) => worthOf(item).toFixed(2).replace("-", "−")));
+  const button = make("button", "item");
+  button.type = "button";
+  button.append(
+    make("span", "item-question", last.question),
+    make("span", worthOf(last) > 0 ? "worth good" : "worth bad", worth),
+    make("span", "item-facts", facts.join(" · ")),
+  );
+  return button;
+}
+
+/** Where in the run it was sampled. */
+function nameOf(item: TrajectoryView): string {
+  const isEnd = item.set === "before" || item.set === "after";
+  return isEnd ? item.set : `${item.set} step ${item.step}`;
+}
+
+function showDetail(entry: Entry): void {
+  const { question, dataset, hops, goldAnswers } = entry[0];
+  const facts = [dataset, ...(hops === undefined ? [] : [`${hops} ${hops === 1 ? "hop" : "hops"}`])];
+  const gold = make("p", "facts", `${facts.join(", ")} · gold answer `);
+  goldAnswers.forEach((answer, index) => {
     if (index > 0) gold.append(" or ");
     gold.append(make("mark", "gold-answer", answer));
   });
-  const columns = make("div", shown.length > 1 ? "columns two" : "columns");
-  columns.append(...shown.map(renderTrajectory));
-  detail.replaceChildren(heading, gold, columns);
+  const columns = make("div", entry.length > 1 ? "columns two" : "columns");
+  columns.append(...entry.map(renderTrajectory));
+  const detail = document.getElementById("detail") as HTMLElement;
+  detail.replaceChildren(make("h3", "", question), gold, columns);
   hideTip();
 }
 
 function renderTrajectory(item: TrajectoryView): HTMLElement {
   const article = make("article", "trajectory");
-  const title = make("h4", "", `${item.set === item.stage ? item.stage : item.set}, step ${item.step}`);
+  const title = make("h4", "", nameOf(item));
   const outcome = make("p", "facts");
   const isGood = worthOf(item) > 0;
   outcome.append(
@@ -166,19 +189,17 @@ function renderTrajectory(item: TrajectoryView): HTMLElement {
 }
 
 function renderSegment(segment: SegmentView, advantage: number | undefined): HTMLElement {
-  const isTrained = segment.source === "policy";
-  const labels = { prompt: "prompt", policy: "policy", environment: "environment" };
-  const mask = isTrained ? "in the loss" : "masked";
-  const tokens = segment.tokenCount > 0 ? `, ${segment.tokenCount} tokens` : "";
-  const label = make("div", "segment-label", `${labels[segment.source]} · ${mask}${tokens}`);
+  const isSampled = segment.source === "policy";
+  const roles = advantage === undefined ? ["sampled", "given"] : ["in the loss", "masked"];
+  const tokens = segment.tokenCount > 0 ? ` · ${segment.tokenCount} tokens` : "";
+  const label = make("div", "segment-label", `${segment.source} · ${roles[isSampled ? 0 : 1]}${tokens}`);
   const body = make("div", "segment-text");
-  body.append(...segment.spans.map((span) => renderSpan(span, advantage)));
+  body.append(...segment.spans.map((span) => renderSpan(span, isSampled ? advantage : undefined)));
   body.querySelector<HTMLElement>(".token")?.setAttribute("tabindex", "0");
-  const parts = [label, ...(segment.passages ? [renderPassages(segment.passages)] : []), body];
-  const isLong = segment.source === "prompt";
-  if (!isLong) return wrap("section", `segment ${segment.source}`, ...parts);
-  const details = wrap("details", `segment ${segment.source}`, wrap("summary", "", label), body);
-  return details;
+  const name = `segment ${segment.source}`;
+  if (segment.source === "prompt") return wrap("details", name, wrap("summary", "", label), body);
+  const passages = segment.passages ? [renderPassages(segment.passages)] : [];
+  return wrap("section", name, label, ...passages, body);
 }
 
 function renderPassages(passages: NonNullable<SegmentView["passages"]>): HTMLElement {
@@ -274,13 +295,15 @@ function wrap(
 
 const functions = [
   startBrowser,
+  pairUp,
   fillFilters,
   readFilters,
-  matches,
+  isMatch,
   worthOf,
-  partnerOf,
   changeOf,
   showList,
+  renderEntry,
+  nameOf,
   showDetail,
   renderTrajectory,
   renderSegment,

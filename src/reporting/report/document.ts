@@ -103,9 +103,17 @@ function renderHeader({ name, rows, evaluations }: ReportContents): Markup {
     "header",
     {},
     element("p", { class: "eyebrow" }, [name, ...steps].join(" · ")),
-    element("h1", {}, title),
+    element("h1", {}, lightIntervals(title)),
     compared && verdict(compared).map((sentence) => element("p", { class: "verdict" }, sentence)),
     rows.length === 0 && !compared && element("p", { class: "verdict" }, "Nothing was measured yet."),
+  );
+}
+
+/** The intervals of a headline stand back behind its numbers. */
+function lightIntervals(sentence: string): Markup {
+  const parts = sentence.split(/(\([^)]*\))/);
+  return fragment(
+    parts.map((part) => (part.startsWith("(") ? element("span", { class: "interval" }, part) : part)),
   );
 }
 

@@ -9,7 +9,7 @@ import type { StoredEvaluation } from "../run-folder.ts";
 import type { Size } from "./chart-frame.ts";
 import { type ChartContent, lineChart, type Point, type Series, smooth, stackedChart } from "./charts.ts";
 import type { Markup } from "./markup.ts";
-import { makeTimeline, pointsOf, type Timeline } from "./timeline.ts";
+import { makeTimeline, partsOf, pointsOf, type Timeline } from "./timeline.ts";
 
 export interface Figure {
   readonly title: string;
@@ -28,6 +28,8 @@ interface Plan {
   readonly caption: string;
   readonly lines: readonly Line[];
   readonly isShare?: boolean;
+  /** Set for values without noise, which are never smoothed. */
+  readonly isExact?: boolean;
 }
 
 /** Charts of lines, in the order of the page. */
@@ -86,6 +88,7 @@ const linePlans: readonly Plan[] = [
     title: "Learning rate",
     caption: "Of the last update of each step.",
     lines: [{ key: "optimizer/learningRate", label: "rate" }],
+    isExact: true,
   },
 ];
 
@@ -105,13 +108,13 @@ export function learningCurve(
     return x === undefined || em === undefined ? [] : [{ x, y: em.mean, interval: em.ci }];
   });
   const series: Series[] = [
-    ...smoothed({ points: pointsOf(timeline, "reward/mean"), color: 0, label: "training reward" }),
-    { kind: "points", points: points.sort((a, b) => a.x - b.x), color: 1, label: "held-out exact match" },
+    ...smoothed({ points: pointsOf(timeline, "reward/mean"), color: 0, label: "training" }),
+    { kind: "points", points: points.sort((a, b) => a.x - b.x), color: 1, label: "held-out" },
   ];
   const isSmoothed = series.length > 2;
   return {
     title: "Learning curve",
-    caption: `Mean reward of each step${isSmoothed ? ", raw (thin) and as a moving average" : ""}; exact match on held-out questions with 95 % intervals.`,
+    caption: `Training: mean reward of each step${isSmoothed ? ", raw (thin) and as a moving average" : ""}. Held-out: exact match with 95 % intervals.`,
     draw: (size) =>
       lineChart({ title: "Learning curve", series, xLabel: timeline.xLabel, stages: timeline.stages }, size),
   };
@@ -129,9 +132,10 @@ function lineFigure(rows: readonly MetricRow[], plan: Plan): Figure | undefined 
     rows,
     plan.lines.map(({ key }) => key),
   );
-  const series = plan.lines.flatMap(({ key, label }, color) => {
+  const series = plan.lines.flatMap(({ key, label }, color): Series[] => {
     const points = pointsOf(timeline, key);
-    return points.length === 0 ? [] : smoothed({ points, label, color });
+    if (points.length === 0) return [];
+    return plan.isExact ? [{ kind: "line", points, label, color }] : smoothed({ points, label, color });
   });
   return makeFigure(plan, series, { timeline, draw: lineChart });
 }
@@ -140,8 +144,8 @@ function stopFigure(rows: readonly MetricRow[]): Figure | undefined {
   const keys = stopReasons.map((reason) => stopKey(reason));
   const timeline = makeTimeline(rows, keys);
   const series = stopReasons.map((reason, color): Series => {
-    const points = pointsOf(timeline, stopKey(reason), 0);
-    return { label: reason, points, color: [2, 1, 3, 4, 0, 5][color] as number, kind: "line" };
+    const points = partsOf(timeline, stopKey(reason));
+    return { label: wordsOf(reason), points, color: [5, 1, 3, 4, 0, 2][color] as number, kind: "line" };
   });
   const plan = { title: "How episodes end", caption: "Share of trajectories by stop reason.", isShare: true };
   return makeFigure(plan, series, { timeline, draw: stackedChart });
@@ -149,9 +153,9 @@ function stopFigure(rows: readonly MetricRow[]): Figure | undefined {
 
 function timeFigure(rows: readonly MetricRow[]): Figure | undefined {
   const timeline = makeTimeline(rows, ["time/rollout", "time/update"]);
-  const rollout = pointsOf(timeline, "time/rollout", 0);
-  const update = pointsOf(timeline, "time/update", 0);
-  const other = pointsOf(timeline, "time/step", 0).map(({ x, y }, index) => ({
+  const rollout = partsOf(timeline, "time/rollout");
+  const update = partsOf(timeline, "time/update");
+  const other = partsOf(timeline, "time/step").map(({ x, y }, index) => ({
     x,
     y: Math.max(0, y - (rollout[index]?.y ?? 0) - (update[index]?.y ?? 0)),
   }));
@@ -191,4 +195,9 @@ function smoothed({ points, color, label }: Pick<Series, "points" | "color" | "l
     { kind: "faint", points, color, label },
     { kind: "line", points: average, color, label },
   ];
+}
+
+/** `turnLimit` as `turn limit`. */
+function wordsOf(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }

@@ -49,9 +49,16 @@ export function formatShare(value: number): string {
   return Number.isFinite(value) ? value.toFixed(2).replace("-", "−") : "–";
 }
 
+/** A mean of counts: two decimals below ten, one below a hundred, none above. */
+export function formatCount(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1000 || !Number.isFinite(value)) return formatNumber(value);
+  return value.toFixed(size < 10 ? 2 : size < 100 ? 1 : 0).replace("-", "−");
+}
+
 /** With a sign, for differences. */
-export function formatSigned(value: number): string {
-  return `${value > 0 ? "+" : ""}${formatShare(value)}`;
+export function formatSigned(value: number, format: (value: number) => string = formatShare): string {
+  return `${value > 0 ? "+" : ""}${format(value)}`;
 }
 
 function roundTo(value: number, step: number): number {

@@ -14,6 +14,7 @@ header { padding-top: 48px; }
 section.part { margin-top: 56px; }
 h1, h2, h3, h4 { line-height: 1.25; text-wrap: balance; margin: 0; }
 h1 { font-size: clamp(26px, 4.2vw, 40px); font-weight: 650; letter-spacing: -0.02em; max-width: 24em; }
+h1 .interval { font-weight: 400; color: var(--muted); letter-spacing: 0; white-space: nowrap; }
 h2 { font-size: 22px; font-weight: 650; letter-spacing: -0.01em; }
 h3 { font-size: 16px; font-weight: 650; }
 h4 { font-size: 14px; font-weight: 650; }
@@ -22,6 +23,7 @@ p { margin: 8px 0 0; max-width: 70ch; }
 .verdict { font-size: 18px; margin-top: 16px; }
 .muted, .facts, .caption, footer { color: var(--muted); }
 .facts, .caption { font-size: 14px; }
+.caption { max-width: 96ch; }
 .good { color: var(--good); }
 .bad { color: var(--bad); }
 a { color: inherit; }
@@ -34,8 +36,10 @@ details.source > summary { font-weight: 600; }
 `;
 
 const charts = `
-.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 320px), 1fr)); gap: 40px 32px; margin-top: 24px; }
+.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 320px), 1fr)); column-gap: 32px; margin-top: 24px; }
+.grid figure { margin-bottom: 36px; }
 figure { margin: 0; min-width: 0; }
+figure.small { display: grid; grid-template-rows: subgrid; grid-row: span 2; gap: 0; align-content: start; }
 figure.wide { margin-top: 24px; }
 figcaption h3 + .caption { margin-top: 2px; }
 svg { display: block; width: 100%; height: auto; margin-top: 10px; overflow: visible; }
@@ -44,15 +48,15 @@ svg text { font-size: 12px; fill: var(--muted); font-variant-numeric: tabular-nu
 svg text.end { text-anchor: end; }
 svg text.middle { text-anchor: middle; }
 svg text.label { font-weight: 600; }
-svg .grid-line, svg line.grid { stroke: var(--rule); stroke-width: 1; opacity: 0.7; }
+svg line.grid { stroke: var(--rule); stroke-width: 1; opacity: 0.7; }
 svg line.axis { stroke: var(--muted); stroke-width: 1; }
 svg line.stage { stroke: var(--muted); stroke-width: 1; stroke-dasharray: 2 3; }
 svg path.line { fill: none; stroke-width: 2.25; stroke-linejoin: round; stroke-linecap: round; }
 svg path.faint { fill: none; stroke-width: 1; stroke-linejoin: round; opacity: 0.4; }
 svg path.area { stroke: var(--surface); stroke-width: 1; fill-opacity: 0.85; }
+svg path.area.fill-6 { fill-opacity: 0.3; }
 svg g.points circle { stroke: var(--surface); stroke-width: 1.5; }
 svg line.whisker { stroke-width: 2; }
-.series { --color: currentColor; }
 `;
 
 const tables = `
@@ -61,10 +65,11 @@ table { border-collapse: collapse; width: 100%; font-size: 15px; }
 th, td { padding: 9px 14px 9px 0; text-align: left; vertical-align: baseline; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; }
 thead th { color: var(--muted); font-size: 13px; font-weight: 500; }
-td.number, th.number { text-align: right; white-space: nowrap; }
+tbody th { white-space: nowrap; }
+td.number, th.number { text-align: right; white-space: nowrap; padding-left: 14px; }
 td .interval { color: var(--muted); font-size: 13px; }
 tr.group th { padding-top: 22px; color: var(--muted); font-weight: 500; font-size: 13px; }
-td.range { width: 26%; min-width: 150px; }
+td.range, th.range { width: 21%; min-width: 150px; padding: 9px 0 9px 14px; }
 td.range svg { margin: 0; height: 18px; }
 svg line.link { stroke: var(--rule); stroke-width: 2; }
 svg circle.before { fill: var(--surface); stroke: var(--muted); stroke-width: 2; }
@@ -113,6 +118,7 @@ mark.gold-passage.gold-answer { color: var(--good); }
 .score { font-weight: 400; opacity: 0.8; }
 #tip { position: fixed; z-index: 2; max-width: calc(100vw - 16px); padding: 5px 9px; border-radius: 6px; background: var(--text); color: var(--surface); font-size: 13px; line-height: 1.35; pointer-events: none; }
 .key { display: flex; flex-wrap: wrap; gap: 4px 20px; margin-top: 14px; font-size: 13px; color: var(--muted); }
+.swatch.token { color: var(--text); }
 .swatch { padding: 0 5px; border-radius: 2px; --surprise: 0.9; }
 `;
 
@@ -126,7 +132,10 @@ const narrow = `
   #list { max-height: 300px; position: static; }
   td.range, th.range { display: none; }
   th, td { padding-right: 10px; font-size: 14px; }
-  td .interval { display: block; }
+  td .interval { display: block; font-size: 12px; }
+  tbody th, td.number { white-space: normal; }
+  td.number, th.number { padding-left: 8px; padding-right: 0; }
+  td.n, th.n { display: none; }
   label { flex: 1 1 130px; }
   select, input { width: 100%; }
 }

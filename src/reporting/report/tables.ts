@@ -5,7 +5,7 @@ import type { MetricName } from "../../evaluation/item.ts";
 import { type BeforeAfter, formatP } from "./before-after.ts";
 import { line, pixel } from "./chart-frame.ts";
 import { type Child, element, fragment, type Markup } from "./markup.ts";
-import { formatNumber, formatShare, formatSigned, linearScale } from "./scale.ts";
+import { formatCount, formatShare, formatSigned, linearScale } from "./scale.ts";
 
 type Estimate = NonNullable<Breakdown[MetricName]>;
 
@@ -29,7 +29,7 @@ const measures: readonly Measure[] = [
   { metric: "coverEm", label: "Cover exact match", isShare: true },
   { metric: "f1", label: "Token F1", isShare: true },
   { metric: "retrievalRecall", label: "Gold passages found", isShare: true },
-  { metric: "answerRetrieved", label: "Answer in what was found", isShare: true },
+  { metric: "answerRetrieved", label: "Answer retrieved", isShare: true },
   { metric: "searches", label: "Searches a question", isShare: false },
   { metric: "policyTokens", label: "Tokens by the policy", isShare: false },
   { metric: "contextTokens", label: "Tokens in all", isShare: false },
@@ -93,7 +93,7 @@ function renderHead(isPair: boolean): Markup {
     "tr",
     {},
     element("th", { scope: "col" }, "Measure"),
-    element("th", number, "n"),
+    element("th", { class: "number n", scope: "col" }, "n"),
     columns.map((column) => element("th", number, column)),
     element("th", { class: "range", scope: "col" }, isPair ? "0 to 1, ○ before ● after" : "0 to 1"),
   );
@@ -116,7 +116,7 @@ function renderRow(row: Row, isPair: boolean): Child {
     "tr",
     {},
     element("th", { scope: "row" }, row.label),
-    element("td", { class: "number" }, after.n),
+    element("td", { class: "number n" }, after.n),
     isPair && element("td", { class: "number" }, renderEstimate(before, row.metric)),
     element("td", { class: "number" }, renderEstimate(after, row.metric)),
     isPair && element("td", { class: "number" }, renderDifference(row)),
@@ -126,30 +126,31 @@ function renderRow(row: Row, isPair: boolean): Child {
 
 function renderEstimate(estimate: Estimate | undefined, metric: MetricName): Child {
   if (!estimate) return "–";
-  const format = isShare(metric) ? formatShare : formatNumber;
-  return fragment(format(estimate.mean), " ", interval(estimate.ci, format));
+  const format = isShare(metric) ? formatShare : formatCount;
+  const [low, high] = estimate.ci;
+  return fragment(
+    format(estimate.mean),
+    " ",
+    element("span", { class: "interval" }, `(${format(low)}–${format(high)})`),
+  );
 }
 
 function renderDifference({ differences, metric }: Row): Child {
   const difference = differences?.[metric];
   if (!difference) return "–";
   const { mean, ci, p, verdict } = difference;
-  const format = isShare(metric)
-    ? formatSigned
-    : (value: number): string => `${value > 0 ? "+" : ""}${formatNumber(value)}`;
-  const tone = verdict === "better" ? "good" : verdict === "worse" ? "bad" : "muted";
+  const format = (value: number): string => formatSigned(value, isShare(metric) ? formatShare : formatCount);
+  const tones = { better: "good", worse: "bad", "not distinguishable": "muted" } as const;
+  // Costs are not coloured: more searches may be just what was wanted.
+  const tone = isShare(metric) ? tones[verdict] : undefined;
   const note = verdict === "not distinguishable" ? "not distinguishable" : formatP(p);
   return fragment(
     element("strong", { class: tone }, format(mean)),
     " ",
-    interval(ci, format),
+    element("span", { class: "interval" }, `(${format(ci[0])} to ${format(ci[1])})`),
     " ",
     element("span", { class: "interval" }, note),
   );
-}
-
-function interval(ci: readonly [number, number], format: (value: number) => string): Markup {
-  return element("span", { class: "interval" }, `(${format(ci[0])} to ${format(ci[1])})`);
 }
 
 /** Both estimates with their intervals on one line from 0 to 1. */

@@ -45,13 +45,24 @@ export function makeTimeline(rows: readonly MetricRow[], keys: readonly MetricKe
   };
 }
 
-/** The values of `key`, with `missing` where a row has none; without it such rows are left out. */
-export function pointsOf({ rows }: Timeline, key: MetricKey, missing?: number): Point[] {
-  const points = rows.flatMap(({ x, row }) => {
-    const y = row[key] ?? missing;
-    return y === undefined ? [] : [{ x, y }];
-  });
-  return thin(points);
+/** The values of `key` where rows have it, with a gap between stages. */
+export function pointsOf(timeline: Timeline, key: MetricKey): Point[] {
+  const stages = [...new Set(timeline.rows.map(({ row }) => row.stage))];
+  const parts = stages.map((stage) =>
+    thin(
+      timeline.rows.flatMap(({ x, row }) =>
+        row.stage !== stage || row[key] === undefined ? [] : [{ x, y: row[key] }],
+      ),
+    ),
+  );
+  return parts
+    .filter((part) => part.length > 0)
+    .flatMap((part, index) => (index === 0 ? part : [{ x: part[0]?.x ?? 0, y: Number.NaN }, ...part]));
+}
+
+/** The values of `key` in every row, 0 where a row has none: parts that are stacked have equal x values. */
+export function partsOf(timeline: Timeline, key: MetricKey): Point[] {
+  return thin(timeline.rows.map(({ x, row }) => ({ x, y: row[key] ?? 0 })));
 }
 
 /** At most `maxPoints` points: means of equally long buckets. */

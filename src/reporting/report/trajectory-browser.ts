@@ -38,7 +38,7 @@ function renderFilters(): Markup {
   const select = (name: string, title: string, options: readonly (readonly [string, string])[]): Markup =>
     element(
       "label",
-      { "data-needs-pairs": name === "change" },
+      {},
       title,
       element(
         "select",
@@ -80,7 +80,7 @@ function renderKey(): Markup {
     entry(
       "token",
       "token",
-      "sampled by the policy and in the loss; darker = less likely; point at it, or use Tab and arrows",
+      "sampled by the policy; the stronger, the less likely; point at it, or use Tab and arrow keys",
     ),
     entry("gold-answer", "answer", "gold answer"),
     element("span", {}, element("mark", { class: "swatch gold-passage" }, "passage"), " gold passage"),

@@ -83,7 +83,7 @@ function viewSegments({ trajectory, pieces }: TrajectoryRecord): SegmentView[] {
       tokenCount: segment.tokens.length,
       spans: hasPieces(segment.tokens, pieces?.[index])
         ? tokenSpans(pieces?.[index] ?? [], segment.logprobs ?? [], marks)
-        : textSpans(segment.text, marks),
+        : trimEnds(textSpans(segment.text, marks)),
       ...(found && {
         passages: found.map(({ passage, score }) => ({
           title: passage.title,
@@ -123,6 +123,14 @@ export function textSpans(text: string, marks: readonly Mark[]): SpanView[] {
     .slice(1)
     .map((end, index) => [cuts[index] as number, end] as const)
     .map(([start, end]) => makeSpan(text.slice(start, end), goldWithin(marks, start, end)));
+}
+
+/** Line ends around a text say nothing; tokens keep theirs. */
+function trimEnds(spans: readonly SpanView[]): SpanView[] {
+  return spans.map((span, index) => {
+    const start = index === 0 ? span.text.replace(/^\n+/, "") : span.text;
+    return { ...span, text: index === spans.length - 1 ? start.replace(/\n+$/, "") : start };
+  });
 }
 
 function makeSpan(text: string, gold: number): SpanView {
