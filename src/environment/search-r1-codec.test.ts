@@ -72,6 +72,12 @@ test("an observation is the published one: a blank line, information, a blank li
   );
 });
 
+test("the compact observation is the block alone", () => {
+  expect(findCodec("compact").renderObservation(" one\n two\n")).toBe(
+    "<information> one\n two</information>",
+  );
+});
+
 test("the message for an invalid action names the tags of both actions", () => {
   for (const tag of ["<search>", "</search>", "<answer>", "</answer>"])
     expect(searchR1Codec.invalidMessage).toContain(tag);
