@@ -19,11 +19,12 @@ import {
 
 export type Parameters = ReadonlyMap<string, Tensor>;
 
-export interface SequenceShape {
-  /** Sequences in a batch (B) and tokens in a sequence (T). */
-  readonly batch: number;
-  readonly time: number;
-}
+// Sizes that differ from run to run: sequences B, tokens of a sequence T, their product N, and T times the
+// query heads that share a key head.
+const B = "B";
+const T = "T";
+const N = "N";
+const GT = "GT";
 
 /** Declares all parameters of the model as inputs of the graph. */
 export function declareParameters(
@@ -49,30 +50,22 @@ export function outputWeight(parameters: Parameters): Tensor {
   return parameters.get("lm_head.weight") ?? parameter(parameters, "model.embed_tokens.weight");
 }
 
-/** Adds the network up to its final normalisation; returns the hidden states (B * T, width). Feeds: `decoderFeeds`. */
-export function buildDecoder(
-  graph: Graph,
-  model: ModelOptions,
-  parameters: Parameters,
-  shape: SequenceShape,
-): Tensor {
-  const { batch, time } = shape;
+/** Adds the network up to its final normalisation; returns the hidden states (N, width). Feeds: `decoderFeeds`. */
+export function buildDecoder(graph: Graph, model: ModelOptions, parameters: Parameters): Tensor {
   const half = headSize(model) / 2;
-  const tokens = graph.input("tokens", [batch * time], "int64");
+  const tokens = graph.input("tokens", [N], "int64");
   const rotary: RotaryTables = {
-    positions: graph.input("positions", [batch, time], "int64"),
+    positions: graph.input("positions", [B, T], "int64"),
     cosine: graph.input("cosine", [model.contextLength, half]),
     sine: graph.input("sine", [model.contextLength, half]),
     negatedSine: graph.input("negatedSine", [model.contextLength, half]),
   };
-  const groupSize = model.heads / model.keyValueHeads;
-  const mask = graph.input("mask", [groupSize * time, time]);
+  const mask = graph.input("mask", [GT, T]);
   let hidden = gatherRows(graph, parameter(parameters, "model.embed_tokens.weight"), tokens);
   for (let layer = 0; layer < model.layers; layer++) {
     const weight = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}.weight`);
     const attended = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
-    const attentionOutput = selfAttention(graph, attended, { model, shape, rotary, mask, weight });
-    hidden = add(graph, hidden, attentionOutput);
+    hidden = add(graph, hidden, selfAttention(graph, attended, { model, rotary, mask, weight }));
     const normalized = rmsNorm(graph, hidden, weight("post_attention_layernorm"), model.rmsEpsilon);
     const gate = linear(graph, normalized, weight("mlp.gate_proj"));
     const up = linear(graph, normalized, weight("mlp.up_proj"));
@@ -83,7 +76,6 @@ export function buildDecoder(
 
 interface AttentionSetting {
   readonly model: ModelOptions;
-  readonly shape: SequenceShape;
   readonly rotary: RotaryTables;
   readonly mask: Tensor;
   readonly weight: (name: string) => Tensor;
@@ -94,33 +86,28 @@ interface AttentionSetting {
  * values are never repeated in memory; the mask is stacked likewise.
  */
 function selfAttention(graph: Graph, x: Tensor, setting: AttentionSetting): Tensor {
-  const { model, shape, rotary, mask, weight } = setting;
-  const { batch, time } = shape;
+  const { model, rotary, mask, weight } = setting;
   const { heads, keyValueHeads, width } = model;
   const size = headSize(model);
   const groupSize = heads / keyValueHeads;
   const project = (name: string, count: number): Tensor =>
-    reshape(graph, linear(graph, x, weight(`self_attn.${name}`)), [batch, time, count * size]);
+    reshape(graph, linear(graph, x, weight(`self_attn.${name}`)), [B, T, count * size]);
   const byHead = (projected: Tensor): Tensor =>
-    transpose(graph, reshape(graph, projected, [batch, time, keyValueHeads, size]), [0, 2, 1, 3]);
+    transpose(graph, reshape(graph, projected, [B, T, keyValueHeads, size]), [0, 2, 1, 3]);
   const query = rotate(graph, project("q_proj", heads), rotary);
-  const grouped = transpose(
-    graph,
-    reshape(graph, query, [batch, time, keyValueHeads, groupSize, size]),
-    [0, 2, 3, 1, 4],
-  );
+  const grouped = reshape(graph, query, [B, T, keyValueHeads, groupSize, size]);
   const output = attention(
     graph,
     {
-      query: reshape(graph, grouped, [batch, keyValueHeads, groupSize * time, size]),
+      query: reshape(graph, transpose(graph, grouped, [0, 2, 3, 1, 4]), [B, keyValueHeads, GT, size]),
       key: byHead(rotate(graph, project("k_proj", keyValueHeads), rotary)),
       value: byHead(project("v_proj", keyValueHeads)),
       mask,
     },
     1 / Math.sqrt(size),
   );
-  const stacked = reshape(graph, output, [batch, keyValueHeads, groupSize, time, size]);
-  const joined = reshape(graph, transpose(graph, stacked, [0, 3, 1, 2, 4]), [batch * time, width]);
+  const stacked = reshape(graph, output, [B, keyValueHeads, groupSize, T, size]);
+  const joined = reshape(graph, transpose(graph, stacked, [0, 3, 1, 2, 4]), [N, width]);
   return linear(graph, joined, weight("self_attn.o_proj"));
 }
 

@@ -9,7 +9,7 @@
 import { declareParameters, outputWeight, parameter } from "./decoder-graph.ts";
 import { type Attribute, type Dimension, Graph, type Tensor } from "./graph.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
-import { add, gatedSilu, linear, rmsNorm, transpose } from "./operators.ts";
+import { add, gatedSilu, gatherRows, linear, reshape, rmsNorm, transpose } from "./operators.ts";
 import { Session, type SessionOptions } from "./session.ts";
 
 const microsoft = "com.microsoft";
@@ -18,6 +18,7 @@ const S = "S";
 const T = "T";
 const BK = "BK";
 const GS = "GS";
+const N = "N";
 
 export interface DecodingGraph {
   readonly session: Session;
@@ -36,7 +37,6 @@ export async function createDecodingGraph(
   const graph = new Graph();
   const parameters = declareParameters(graph, model, false);
   const inputs = declareInputs(graph, model);
-  const shapes = declareShapes(graph, model, inputs);
   const keys: Tensor[] = [];
   const values: Tensor[] = [];
   const embeddings = parameter(parameters, "model.embed_tokens.weight");
@@ -46,7 +46,7 @@ export async function createDecodingGraph(
   });
   for (let layer = 0; layer < model.layers; layer++) {
     const weight = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}.weight`);
-    const context: LayerContext = { graph, model, inputs, shapes, weight, layer };
+    const context: LayerContext = { graph, model, inputs, weight, layer };
     const normalized = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
     const attended = attend(context, normalized);
     keys.push(attended.key);
@@ -54,7 +54,7 @@ export async function createDecodingGraph(
     hidden = add(graph, hidden, attended.output);
     hidden = add(graph, hidden, feedForward(context, hidden));
   }
-  const last = graph.node("Gather", [hidden, inputs.last], [B, model.width], { attributes: { axis: 0 } });
+  const last = gatherRows(graph, hidden, inputs.last);
   const normalized = rmsNorm(graph, last, parameter(parameters, "model.norm.weight"), model.rmsEpsilon);
   const logits = linear(graph, normalized, outputWeight(parameters));
   const logprobs = graph.node("LogSoftmax", [logits], logits.shape, { attributes: { axis: -1 } });
@@ -64,7 +64,7 @@ export async function createDecodingGraph(
 }
 
 interface Inputs {
-  /** New tokens and their positions (B, S). */
+  /** New tokens (B * S) and their positions (B, S). */
   readonly tokens: Tensor;
   readonly positions: Tensor;
   readonly cosine: Tensor;
@@ -80,7 +80,7 @@ interface Inputs {
 function declareInputs(graph: Graph, model: ModelOptions): Inputs {
   const half = headSize(model) / 2;
   return {
-    tokens: graph.input("tokens", [B, S], "int64"),
+    tokens: graph.input("tokens", [N], "int64"),
     positions: graph.input("positions", [B, S], "int64"),
     cosine: graph.input("cosine", [model.contextLength, half]),
     sine: graph.input("sine", [model.contextLength, half]),
@@ -90,91 +90,43 @@ function declareInputs(graph: Graph, model: ModelOptions): Inputs {
   };
 }
 
-/** Shapes with sizes known only at run time, computed once for all layers. */
-interface Shapes {
-  /** [B, S, heads * headDim] and [B, S, keyValueHeads * headDim]. */
-  readonly query: Tensor;
-  readonly key: Tensor;
-  /** [B * keyValueHeads, groupSize * S, headDim] and [B * keyValueHeads, S, headDim]. */
-  readonly stackedQuery: Tensor;
-  readonly stackedKey: Tensor;
-  /** [B, keyValueHeads, groupSize, S, headDim]. */
-  readonly output: Tensor;
-  /** [T, S]: where scores are split into cached and new. */
-  readonly split: Tensor;
-}
-
-function declareShapes(graph: Graph, model: ModelOptions, inputs: Inputs): Shapes {
-  const { heads, keyValueHeads } = model;
-  const size = headSize(model);
-  const shapeOf = (x: Tensor, start: number, end: number): Tensor =>
-    graph.node("Shape", [x], [end - start], { type: "int64", attributes: { start, end } });
-  const join = (...parts: Tensor[]): Tensor =>
-    graph.node("Concat", parts, ["rank"], { type: "int64", attributes: { axis: 0 } });
-  const times = (x: Tensor, factors: readonly number[]): Tensor =>
-    graph.node("Mul", [x, graph.integers(factors)], x.shape, { type: "int64" });
-  const batchAndTime = shapeOf(inputs.tokens, 0, 2);
-  const batch = shapeOf(inputs.tokens, 0, 1);
-  const time = shapeOf(inputs.tokens, 1, 2);
-  const groupSize = heads / keyValueHeads;
-  return {
-    query: join(batchAndTime, graph.integers([heads * size])),
-    key: join(batchAndTime, graph.integers([keyValueHeads * size])),
-    stackedQuery: join(times(batchAndTime, [keyValueHeads, groupSize]), graph.integers([size])),
-    stackedKey: join(times(batchAndTime, [keyValueHeads, 1]), graph.integers([size])),
-    output: join(batch, graph.integers([keyValueHeads, groupSize]), time, graph.integers([size])),
-    split: join(shapeOf(inputs.cacheMask, 2, 3), time),
-  };
-}
-
 interface LayerContext {
   readonly graph: Graph;
   readonly model: ModelOptions;
   readonly inputs: Inputs;
-  readonly shapes: Shapes;
   readonly weight: (name: string) => Tensor;
   readonly layer: number;
 }
 
 /** Attention over cache and new tokens; returns the new keys (rotated) and values beside the output. */
 function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor; value: Tensor } {
-  const { graph, model, inputs, shapes, weight, layer } = context;
+  const { graph, model, inputs, weight, layer } = context;
   const { keyValueHeads, heads, width } = model;
   const size = headSize(model);
-  const view = (tensor: Tensor, shape: Tensor, result: readonly Dimension[]): Tensor =>
-    graph.node("Reshape", [tensor, shape], result);
+  const groupSize = heads / keyValueHeads;
+  const project = (name: string, count: number): Tensor =>
+    reshape(graph, linear(graph, x, weight(`self_attn.${name}`)), [B, S, count * size]);
   const rotate = (tensor: Tensor): Tensor =>
     graph.node("RotaryEmbedding", [tensor, inputs.positions, inputs.cosine, inputs.sine], tensor.shape, {
       domain: microsoft,
       attributes: { interleaved: 0 },
     });
-  const keyWidth = keyValueHeads * size;
-  const project = (name: string): Tensor => linear(graph, x, weight(`self_attn.${name}`));
-  const key = rotate(view(project("k_proj"), shapes.key, [B, S, keyWidth]));
-  const value = view(project("v_proj"), shapes.key, [B, S, keyWidth]);
-  // In a Reshape, 0 keeps a size as it is.
   const byHead = (tensor: Tensor): Tensor => {
-    const split = view(tensor, graph.integers([0, 0, keyValueHeads, size]), [B, S, keyValueHeads, size]);
-    return view(transpose(graph, split, [0, 2, 1, 3]), shapes.stackedKey, [BK, S, size]);
+    const split = reshape(graph, tensor, [B, S, keyValueHeads, size]);
+    return reshape(graph, transpose(graph, split, [0, 2, 1, 3]), [BK, S, size]);
   };
-  const groupSize = heads / keyValueHeads;
-  const query = rotate(view(project("q_proj"), shapes.query, [B, S, width]));
-  const grouped = view(query, graph.integers([0, 0, keyValueHeads, groupSize, size]), [
-    B,
-    S,
-    keyValueHeads,
-    groupSize,
-    size,
-  ]);
+  const key = rotate(project("k_proj", keyValueHeads));
+  const value = project("v_proj", keyValueHeads);
+  const query = reshape(graph, rotate(project("q_proj", heads)), [B, S, keyValueHeads, groupSize, size]);
   const mixed = attendToCacheAndChunk(context, {
-    queries: view(transpose(graph, grouped, [0, 2, 3, 1, 4]), shapes.stackedQuery, [BK, GS, size]),
+    queries: reshape(graph, transpose(graph, query, [0, 2, 3, 1, 4]), [BK, GS, size]),
     cachedKeys: graph.input(`keys.${layer}`, [T, BK, size]),
     cachedValues: graph.input(`values.${layer}`, [T, BK, size]),
     keys: byHead(key),
     values: byHead(value),
   });
-  const byGroup = view(mixed, shapes.output, [B, keyValueHeads, groupSize, S, size]);
-  const joined = view(transpose(graph, byGroup, [0, 3, 1, 2, 4]), graph.integers([-1, width]), ["N", width]);
+  const byGroup = reshape(graph, mixed, [B, keyValueHeads, groupSize, S, size]);
+  const joined = reshape(graph, transpose(graph, byGroup, [0, 3, 1, 2, 4]), [N, width]);
   return { output: linear(graph, joined, weight("self_attn.o_proj")), key, value };
 }
 
@@ -187,7 +139,7 @@ interface CachedAttention {
 }
 
 function attendToCacheAndChunk(context: LayerContext, tensors: CachedAttention): Tensor {
-  const { graph, model, inputs, shapes } = context;
+  const { graph, model, inputs } = context;
   const scale = { float: 1 / Math.sqrt(headSize(model)) };
   const product = (a: Tensor, b: Tensor, columns: Dimension, attributes: Record<string, Attribute>): Tensor =>
     graph.node("FusedMatMul", [a, b], [BK, GS, columns], { domain: microsoft, attributes });
@@ -206,7 +158,7 @@ function attendToCacheAndChunk(context: LayerContext, tensors: CachedAttention):
   const weights = graph.node("Softmax", [scores], scores.shape, { attributes: { axis: -1 } });
   const [cachedWeights, newWeights] = graph.nodesWithOutputs(
     "Split",
-    [weights, shapes.split],
+    [weights, graph.shape([T, S])],
     [cachedScores.shape, newScores.shape],
     { attributes: { axis: -1 } },
   ) as [Tensor, Tensor];

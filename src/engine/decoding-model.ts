@@ -92,7 +92,7 @@ function gather(
   return copy;
 }
 
-/** Tokens and positions (B, S), padded to the right, the causal mask among them, and where each sequence ends. */
+/** Tokens (B * S) and positions (B, S), padded to the right, the causal mask among them, and where each sequence ends. */
 function chunkFeeds(model: ModelOptions, extensions: readonly Extension[]): [string, Feed][] {
   const count = extensions.length;
   const chunk = Math.max(...extensions.map(({ tokens }) => tokens.length));
@@ -109,7 +109,7 @@ function chunkFeeds(model: ModelOptions, extensions: readonly Extension[]): [str
   }
   const groupSize = model.heads / model.keyValueHeads;
   return [
-    ["tokens", { data: tokens, shape: [count, chunk] }],
+    ["tokens", { data: tokens, shape: [count * chunk] }],
     ["positions", { data: positions, shape: [count, chunk] }],
     ["last", { data: last, shape: [count] }],
     ["chunkMask", { data: causalMask(chunk, groupSize), shape: [groupSize * chunk, chunk] }],

@@ -1,7 +1,8 @@
 /**
  * A small builder of static computation graphs that are written as ONNX and run by ONNX Runtime. Operators
  * (`operators.ts`) add nodes and, where an input requires a gradient, a rule on the tape that
- * `differentiate.ts` plays backwards. A graph is built once for fixed shapes and then run many times.
+ * `differentiate.ts` plays backwards. A graph is built once and run many times; sizes that differ from run to
+ * run have names, and every name is the size of some input.
  *
  * Not covered: control flow, second derivatives, types other than float32 and int64.
  */
@@ -9,7 +10,7 @@ import { assert } from "../errors.ts";
 
 export type ElementType = "float32" | "int64";
 
-/** A size: fixed, or the name of a size that is known only when the graph runs. */
+/** A size: fixed, or the name of one that is known only when the graph runs. */
 export type Dimension = number | string;
 
 /** A value inside a graph. */
@@ -60,6 +61,7 @@ export class Graph {
   readonly constants: Constant[] = [];
   readonly tape: TapeEntry[] = [];
   readonly #constantNames = new Map<string, Tensor>();
+  readonly #shapes = new Map<string, Tensor>();
   #names = 0;
 
   /** A value that is fed at each run. */
@@ -75,6 +77,30 @@ export class Graph {
   /** A vector of integers that is part of the graph (shapes, axes, indexes). */
   integers(values: readonly number[]): Tensor {
     return this.#constant("int64", [values.length], values);
+  }
+
+  /** A shape as a value of the graph; named sizes are read from the inputs when it runs. */
+  shape(sizes: readonly Dimension[]): Tensor {
+    if (sizes.every((size) => typeof size === "number")) return this.integers(sizes);
+    const key = sizes.join(",");
+    const known = this.#shapes.get(key);
+    if (known) return known;
+    const parts = sizes.map((size) => (typeof size === "number" ? this.integers([size]) : this.#size(size)));
+    const shape = this.node("Concat", parts, [sizes.length], { type: "int64", attributes: { axis: 0 } });
+    this.#shapes.set(key, shape);
+    return shape;
+  }
+
+  /** A named size as a vector of one integer. */
+  #size(name: string): Tensor {
+    const known = this.#shapes.get(name);
+    if (known) return known;
+    const input = this.inputs.find(({ shape }) => shape.includes(name));
+    assert(input, `no input of the graph has a size named ${name}`);
+    const start = input.shape.indexOf(name);
+    const size = this.node("Shape", [input], [1], { type: "int64", attributes: { start, end: start + 1 } });
+    this.#shapes.set(name, size);
+    return size;
   }
 
   /** A number that is part of the graph. */
@@ -146,12 +172,4 @@ export class Graph {
   #name(): string {
     return `t${this.#names++}`;
   }
-}
-
-/** The number of elements of a fixed shape. */
-export function elementCount(shape: readonly Dimension[]): number {
-  return shape.reduce<number>((count, size) => {
-    assert(typeof size === "number", `a fixed shape was expected, got [${shape.join(", ")}]`);
-    return count * size;
-  }, 1);
 }

@@ -7,7 +7,7 @@
  * functions, hence longer than most files.
  */
 import { assert } from "../errors.ts";
-import { type Dimension, elementCount, type Graph, type Tensor } from "./graph.ts";
+import type { Dimension, Graph, Tensor } from "./graph.ts";
 
 const microsoft = "com.microsoft";
 
@@ -35,11 +35,11 @@ export function multiply(graph: Graph, a: Tensor, b: Tensor): Tensor {
   });
 }
 
-/** The same values in another shape; -1 stands for one size that follows from the others. */
-export function reshape(graph: Graph, x: Tensor, shape: readonly number[]): Tensor {
-  return graph.node("Reshape", [x, graph.integers(shape)], shape, {
+/** The same values in another shape. */
+export function reshape(graph: Graph, x: Tensor, shape: readonly Dimension[]): Tensor {
+  return graph.node("Reshape", [x, graph.shape(shape)], shape, {
     type: x.type,
-    backward: (gradient) => [reshape(graph, gradient, fixed(x.shape))],
+    backward: (gradient) => [reshape(graph, gradient, x.shape)],
   });
 }
 
@@ -103,12 +103,12 @@ export function batchedProduct(graph: Graph, a: Tensor, b: Tensor, options: Batc
 
 /** Rows of a table (V, D) for integer indexes (N): (N, D). */
 export function gatherRows(graph: Graph, table: Tensor, indexes: Tensor): Tensor {
-  const [rows, width] = table.shape as [number, number];
+  const [rows, width] = table.shape as [Dimension, Dimension];
   const [count] = indexes.shape as [Dimension];
   return graph.node("Gather", [table, indexes], [count, width], {
     attributes: { axis: 0 },
     backward: (gradient) => {
-      const zeros = graph.node("ConstantOfShape", [graph.integers([rows, width])], [rows, width]);
+      const zeros = graph.node("ConstantOfShape", [graph.shape(table.shape)], table.shape);
       const column = graph.node("Unsqueeze", [indexes, graph.integers([1])], [count, 1], { type: "int64" });
       const scattered = graph.node("ScatterND", [zeros, column, gradient], [rows, width], {
         attributes: { reduction: "add" },
@@ -262,7 +262,7 @@ function sumTo(graph: Graph, gradient: Tensor, shape: readonly Dimension[]): Ten
     attributes: { keepdims: 0 },
   });
   if (kept.length === shape.length) return summed;
-  return graph.node("Reshape", [summed, graph.integers(fixed(shape))], shape);
+  return graph.node("Reshape", [summed, graph.shape(shape)], shape);
 }
 
 function broadcastShape(a: Tensor, b: Tensor): Dimension[] {
@@ -273,9 +273,4 @@ function broadcastShape(a: Tensor, b: Tensor): Dimension[] {
     assert(left === right || left === 1 || right === 1, `shapes [${a.shape}] and [${b.shape}] do not fit`);
     return left === 1 ? right : left;
   });
-}
-
-function fixed(shape: readonly Dimension[]): number[] {
-  elementCount(shape);
-  return shape as number[];
 }

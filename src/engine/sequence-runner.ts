@@ -1,9 +1,8 @@
-/** Runs batches of whole sequences through the graphs of their shapes, which are built once and kept. */
+/** Runs batches of whole sequences in micro-batches; one graph for each loss is built when it is first needed and kept. */
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
 import { canonicalJson } from "../shared/hash.ts";
-import type { SequenceShape } from "./decoder-graph.ts";
 import type { LossReport } from "./engine.ts";
 import { type MicroBatch, planMicroBatches } from "./micro-batch.ts";
 import type { ModelOptions } from "./model-options.ts";
@@ -35,9 +34,9 @@ export class SequenceRunner {
   async logprobs(parameters: ParameterSet, batch: readonly Datum[]): Promise<Float32Array[]> {
     const logprobs = batch.map(({ targets }) => new Float32Array(targets.length));
     for (const microBatch of this.#plan(batch)) {
-      const graph = await this.#graph(microBatch.shape);
+      const graph = await this.#graph();
       const data = microBatch.members.map((index) => batch[index] as Datum);
-      const selection = sequenceFeeds(data, microBatch.shape, { model: this.#model });
+      const selection = sequenceFeeds(data, microBatch.time, { model: this.#model });
       const feeds = new Map([...selection.feeds, ...parameterFeeds(parameters)]);
       const results = await graph.session.run(feeds, [graph.logprobs]);
       scatter((results.get(graph.logprobs) as Feed).data as Float32Array, selection, {
@@ -60,8 +59,8 @@ export class SequenceRunner {
     for (const microBatch of this.#plan(batch)) {
       const data = microBatch.members.map((index) => batch[index] as Datum);
       if (data.every(({ weights }) => weights.every((weight) => weight === 0))) continue;
-      const graph = await this.#graph(microBatch.shape, loss);
-      const selection = sequenceFeeds(data, microBatch.shape, { model: this.#model, loss });
+      const graph = await this.#graph(loss);
+      const selection = sequenceFeeds(data, microBatch.time, { model: this.#model, loss });
       const feeds = new Map([
         ...selection.feeds,
         ...parameterFeeds(parameters),
@@ -95,14 +94,14 @@ export class SequenceRunner {
       );
     }
     const lengths = batch.map(({ inputs }) => inputs.length);
-    return planMicroBatches(lengths, { tokenBudget: this.#options.tokenBudget, contextLength });
+    return planMicroBatches(lengths, this.#options.tokenBudget);
   }
 
-  #graph(shape: SequenceShape, loss?: Loss): Promise<SequenceGraph> {
-    const key = canonicalJson({ shape, loss });
+  #graph(loss?: Loss): Promise<SequenceGraph> {
+    const key = canonicalJson(loss ?? null);
     const known = this.#graphs.get(key);
     if (known) return known;
-    const created = createSequenceGraph(this.#model, shape, { ...this.#options, ...(loss && { loss }) });
+    const created = createSequenceGraph(this.#model, { ...this.#options, ...(loss && { loss }) });
     this.#graphs.set(key, created);
     return created;
   }

@@ -6,14 +6,7 @@
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
-import {
-  buildDecoder,
-  causalMask,
-  declareParameters,
-  outputWeight,
-  rotaryTables,
-  type SequenceShape,
-} from "./decoder-graph.ts";
+import { buildDecoder, causalMask, declareParameters, outputWeight, rotaryTables } from "./decoder-graph.ts";
 import { differentiate } from "./differentiate.ts";
 import { Graph, type Tensor } from "./graph.ts";
 import { buildLoss, declareLossInputs, type LossInputs, lossInputNames } from "./loss-graph.ts";
@@ -34,15 +27,14 @@ export interface SequenceGraph {
   readonly gradientOutputs: ReadonlyMap<string, string>;
 }
 
-/** Builds the graph of one shape; with a loss it also differentiates it. */
+/** Builds the graph for batches of any size; with a loss it also differentiates it. */
 export async function createSequenceGraph(
   model: ModelOptions,
-  shape: SequenceShape,
   options: SessionOptions & { readonly loss?: Loss },
 ): Promise<SequenceGraph> {
   const graph = new Graph();
   const parameters = declareParameters(graph, model, options.loss !== undefined);
-  const hidden = buildDecoder(graph, model, parameters, shape);
+  const hidden = buildDecoder(graph, model, parameters);
   const selected = gatherRows(graph, hidden, graph.input("selected", [selectedCount], "int64"));
   const logits = linear(graph, selected, outputWeight(parameters));
   const logprobs = logSoftmaxAt(graph, logits, graph.input("targets", [selectedCount], "int64"));
@@ -75,13 +67,13 @@ export interface Selection {
   readonly times: Int32Array;
 }
 
-/** The feeds of a micro-batch. Without a loss every target is selected, with one those of non-zero weight. */
+/** The feeds of a micro-batch whose longest sequence has `time` tokens. Without a loss every target is selected, with one those of non-zero weight. */
 export function sequenceFeeds(
   data: readonly Datum[],
-  shape: SequenceShape,
+  time: number,
   setting: { readonly model: ModelOptions; readonly loss?: Loss },
 ): Selection {
-  const { batch, time } = shape;
+  const batch = data.length;
   const { model, loss } = setting;
   const tokens = new BigInt64Array(batch * time);
   const rows: number[] = [];
@@ -102,7 +94,7 @@ export function sequenceFeeds(
     ["tokens", { data: tokens, shape: [batch * time] }],
     ["selected", { data: BigInt64Array.from(selected, BigInt), shape: [rows.length] }],
     ["targets", integerFeed(pick((datum, t) => datum.targets[t] as number))],
-    ...constantFeeds(model, shape),
+    ...constantFeeds(model, { batch, time }),
     ...(loss ? lossFeeds(loss, pick) : []),
   ]);
   return { feeds, rows: Int32Array.from(rows), times: Int32Array.from(times) };
@@ -135,7 +127,10 @@ function integerFeed(values: readonly number[]): Feed {
 }
 
 /** Positions, rotary tables and causal mask depend on the shape alone. */
-function constantFeeds(model: ModelOptions, { batch, time }: SequenceShape): [string, Feed][] {
+function constantFeeds(
+  model: ModelOptions,
+  { batch, time }: { readonly batch: number; readonly time: number },
+): [string, Feed][] {
   const { cosine, sine } = rotaryTables(model);
   const half = cosine.length / model.contextLength;
   const table = (data: Float32Array): Feed => ({ data, shape: [model.contextLength, half] });
