@@ -1,46 +1,19 @@
 /**
- * Semantics lock of a rollout: what is recorded, what is masked, how an episode ends. Change it only by decision.
- * The tokenizer has no merges: one token for each byte, one for each tag, so that counts can be checked by hand.
+ * Semantics lock of a rollout: what is recorded and what is masked. How an episode ends is in
+ * `rollout-endings.test.ts`. Change it only by decision.
  */
 import { describe, expect, test } from "vitest";
 import type { Passage } from "../corpus/passage.ts";
-import { type Question, questionKey } from "../corpus/question.ts";
-import { type EnvironmentOptions, environmentOptionsSchema } from "../environment/environment-options.ts";
+import { questionKey } from "../corpus/question.ts";
 import { scriptedRetriever } from "../environment/scripted-retriever.ts";
-import { searchR1Codec, searchR1Tags } from "../environment/search-r1-codec.ts";
-import { PolicyError, RetrieverError } from "../errors.ts";
+import { searchR1Codec } from "../environment/search-r1-codec.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
 import type { Policy } from "./policy.ts";
-import { type RolloutInput, runRollout } from "./rollout.ts";
+import { passage, play, prompt, question, tokenizer } from "./rollout.fixture.ts";
+import type { RolloutInput } from "./rollout.ts";
 import { scriptedPolicy } from "./scripted-policy.ts";
 import { lossMask, policyTokenCount, tokenCount, trajectoryTokens } from "./trajectory-view.ts";
 
-const tokenizer = trainBytePair([], { vocabularySize: 266, specialTokens: searchR1Tags });
-const question: Question = { id: "1", dataset: "test", text: "q", goldAnswers: ["b"], goldPassages: [] };
-const passage = (text: string): Passage => ({ id: text.slice(0, 8), title: "T", text });
-
-interface Setup extends Partial<Omit<RolloutInput, "environment">> {
-  readonly turns?: readonly string[];
-  readonly found?: Readonly<Record<string, readonly Passage[] | Error>>;
-  readonly environment?: Partial<EnvironmentOptions>;
-}
-
-function play({ turns = [], found = {}, environment = {}, ...rest }: Setup) {
-  return runRollout({
-    question,
-    group: "test/1",
-    sample: 0,
-    seed: 7,
-    policy: scriptedPolicy(turns, tokenizer),
-    retriever: scriptedRetriever((query) => found[query] ?? []),
-    tokenizer,
-    environment: environmentOptionsSchema.parse({ prompt: "bare", ...environment }),
-    sampling: { temperature: 1, topP: 1, topK: 0 },
-    ...rest,
-  });
-}
-
-const prompt = "Question: q?\n";
 const invalid = searchR1Codec.invalidMessage;
 
 describe("the record against a table written by hand", () => {
@@ -227,112 +200,6 @@ test("questions of two data sets with equal ids have unequal groups", () => {
   expect(questionKey({ ...question, dataset: "nq" })).not.toBe(
     questionKey({ ...question, dataset: "hotpotqa" }),
   );
-});
-
-describe("a context that is full", () => {
-  test("before the first turn ends the episode; the prompt is whole", async () => {
-    const trajectory = await play({ turns: ["<answer>b</answer>"], contextLength: 13 });
-    expect(trajectory).toMatchObject({ stopReason: "contextLimit", turns: [] });
-    expect(trajectory.segments.map((segment) => segment.text)).toEqual([prompt]);
-  });
-
-  test("cuts a turn short and ends the episode", async () => {
-    const trajectory = await play({ turns: ["<answer>bcd</answer>"], contextLength: 16 });
-    expect(trajectory).toMatchObject({ stopReason: "contextLimit", answer: undefined });
-    expect(trajectory.segments[1]?.text).toBe("<answer>bc");
-    expect(tokenCount(trajectory)).toBe(16);
-  });
-
-  test("does not spoil an answer that just fits", async () => {
-    const trajectory = await play({ turns: ["<answer>b</answer>"], contextLength: 16 });
-    expect(trajectory).toMatchObject({ stopReason: "answer", answer: "b" });
-  });
-
-  test("leaves out an observation after which nothing could be said; the search stays on record", async () => {
-    const turns = ["<search>a</search>", "<answer>b</answer>"];
-    const full = await play({ turns, contextLength: 13 + 3 + 6 });
-    expect(full).toMatchObject({
-      stopReason: "contextLimit",
-      turns: [{ action: { query: "a" }, passages: [] }],
-    });
-    expect(full.segments).toHaveLength(2);
-    const open = await play({ turns, contextLength: 13 + 3 + 6 + 3 });
-    expect(open.stopReason).toBe("answer");
-  });
-
-  test("a turn that reaches its own limit is an invalid turn, not a full context", async () => {
-    const trajectory = await play({
-      turns: ["a long thought", "<answer>b</answer>"],
-      environment: { maxTurnTokens: 4 },
-      contextLength: 1000,
-    });
-    expect(trajectory.segments[1]?.text).toBe("a lo");
-    expect(trajectory).toMatchObject({
-      stopReason: "answer",
-      turns: [{ action: { reason: "noAction" } }, {}],
-    });
-  });
-});
-
-describe("failures of the world", () => {
-  test("a failing retriever marks the trajectory", async () => {
-    const trajectory = await play({
-      turns: ["<search>a</search>"],
-      found: { a: new RetrieverError("the server is down") },
-    });
-    expect(trajectory).toMatchObject({
-      stopReason: "retrieverFailure",
-      failure: "the server is down",
-      answer: undefined,
-      turns: [],
-    });
-    expect(trajectory.segments.map((segment) => segment.source)).toEqual(["prompt", "policy"]);
-  });
-
-  test("a failing policy marks the trajectory", async () => {
-    const trajectory = await play({ turns: ["hm"] });
-    expect(trajectory).toMatchObject({
-      stopReason: "policyFailure",
-      failure: expect.stringContaining("no turn 1"),
-    });
-    expect(trajectory.turns).toHaveLength(1);
-  });
-
-  test("a policy that answers nothing is a failing policy", async () => {
-    const policy: Policy = { identity: { type: "x", model: "x" }, complete: async () => [] };
-    expect(await play({ policy })).toMatchObject({
-      stopReason: "policyFailure",
-      failure: expect.stringMatching(/got 0/),
-    });
-  });
-
-  test("an abort ends the episode between turns and within them", async () => {
-    expect(await play({ turns: ["hm"], signal: AbortSignal.abort() })).toMatchObject({
-      stopReason: "aborted",
-    });
-    const controller = new AbortController();
-    const policy = scriptedPolicy(() => {
-      controller.abort();
-      throw new PolicyError("interrupted");
-    });
-    expect(await play({ policy, signal: controller.signal })).toMatchObject({ stopReason: "aborted" });
-  });
-
-  test("a defect of the program is thrown", async () => {
-    const policy = scriptedPolicy(() => {
-      throw new TypeError("a bug");
-    });
-    await expect(play({ policy })).rejects.toThrow("a bug");
-  });
-
-  test("log-probabilities that do not match the tokens are a defect", async () => {
-    const usage = { promptTokens: 1, completionTokens: 1 };
-    const policy: Policy = {
-      identity: { type: "x", model: "x" },
-      complete: async () => [{ text: "a", tokens: [97], logprobs: [], finishReason: "stop", usage }],
-    };
-    await expect(play({ policy })).rejects.toThrow(/0 log-probabilities belong to 1 tokens/);
-  });
 });
 
 describe("a policy without tokens", () => {
