@@ -2,21 +2,25 @@
  * Builds a BM25 index from a stream of passages; the face of the embedded index (the class, its options and the
  * folder it is kept in). All passages stay in memory while it is built.
  */
+import { z } from "zod";
 import { corpusHasher } from "../corpus/corpus-hash.ts";
 import type { Passage } from "../corpus/passage.ts";
-import { RetrieverError } from "../errors.ts";
+import { ConfigError, RetrieverError } from "../errors.ts";
 import { Bm25Index, type Bm25Options, bm25OptionsSchema } from "./bm25-index.ts";
 import { type Postings, PostingsBuilder } from "./postings.ts";
 
 export { Bm25Index, type Bm25Options, bm25OptionsSchema } from "./bm25-index.ts";
 export { openIndex, saveIndex } from "./index-folder.ts";
 
-/** Builds an index; `options` as in `bm25OptionsSchema`. Throws `RetrieverError` when there is no passage. */
+/**
+ * Builds an index; `options` as in `bm25OptionsSchema`. Throws `ConfigError` for
+ * options that the schema refuses, `RetrieverError` when there is no passage.
+ */
 export async function buildBm25Index(
   passages: Iterable<Passage> | AsyncIterable<Passage>,
   options: Partial<Bm25Options> = {},
 ): Promise<Bm25Index> {
-  const settings = bm25OptionsSchema.parse(options);
+  const settings = settingsOf(options);
   const builder = new PostingsBuilder(settings);
   const hasher = corpusHasher();
   const kept: Passage[] = [];
@@ -37,6 +41,12 @@ export async function buildBm25Index(
     postings: postings.passages,
     impacts: impactsOf(postings, settings),
   });
+}
+
+function settingsOf(options: Partial<Bm25Options>): Bm25Options {
+  const parsed = bm25OptionsSchema.safeParse(options);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(`index options: ${z.prettifyError(parsed.error)}`);
 }
 
 /** The impact of every entry, see `bm25-index.ts`. */

@@ -1,0 +1,110 @@
+import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Passage } from "../corpus/passage.ts";
+import { FileError, RetrieverError } from "../errors.ts";
+import { buildBm25Index } from "./bm25.ts";
+import { openIndex, saveIndex } from "./index-folder.ts";
+import { describeRetriever } from "./retriever.suite.ts";
+
+let folder: string;
+let made = 0;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forager-index-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const passages: readonly Passage[] = [
+  { id: "7", title: 'The "Heroes" album', text: "Recorded in Berlin.\nReleased in 1977." },
+  {
+    id: "eight",
+    title: "Low",
+    text: "An album of January 1977 — «Low»",
+    extra: { url: "https://example.org", tags: ["a"] },
+  },
+];
+
+async function save(from: readonly Passage[] = passages): Promise<string> {
+  const path = join(folder, `index-${made++}`);
+  await saveIndex(await buildBm25Index(from), path);
+  return path;
+}
+
+describeRetriever("bm25 opened from a folder", async (from) => openIndex(await save(from)));
+
+test("an opened index answers as the one that was saved, with the same identity", async () => {
+  const index = await buildBm25Index(passages, {
+    k1: 0.9,
+    fuzzy: { n: 3, weight: 0.5, minOverlap: 0.4, maxTerms: 2 },
+  });
+  const path = join(folder, `index-${made++}`);
+  await saveIndex(index, path);
+  const opened = await openIndex(path, { corpusHash: index.identity.corpusHash });
+  expect(opened.identity).toEqual(index.identity);
+  const queries = ["album 1977", "heros", "low january"];
+  expect(await opened.retrieve(queries, 5)).toEqual(await index.retrieve(queries, 5));
+});
+
+test("equal corpora give equal folders, byte for byte", async () => {
+  const [one, two] = [await save(), await save()];
+  for (const file of await readdir(one))
+    expect(await readFile(join(one, file))).toEqual(await readFile(join(two, file)));
+});
+
+test("a folder that exists is left as it is", async () => {
+  const path = await save();
+  const before = await readFile(join(path, "index.json"), "utf8");
+  await expect(saveIndex(await buildBm25Index(passages.slice(1)), path)).rejects.toThrow(/exists already/);
+  expect(await readFile(join(path, "index.json"), "utf8")).toBe(before);
+});
+
+test("a missing folder is a FileError that names it", async () => {
+  const path = join(folder, "absent");
+  await expect(openIndex(path)).rejects.toThrow(FileError);
+  await expect(openIndex(path)).rejects.toThrow(/cannot read the index .*absent.*check the path/);
+});
+
+test.each(["passages.jsonl", "vocabulary.txt", "starts.u32", "postings.u32", "impacts.f32"])(
+  "%s is noticed when it is cut short, altered or missing",
+  async (file) => {
+    const cut = await save();
+    await truncate(join(cut, file), 3);
+    await expect(openIndex(cut)).rejects.toThrow(
+      /is damaged: expected \d+ bytes, got 3; build the index again/,
+    );
+    const altered = await save();
+    const bytes = await readFile(join(altered, file));
+    bytes[0] = (bytes[0] as number) ^ 1;
+    await writeFile(join(altered, file), bytes);
+    await expect(openIndex(altered)).rejects.toThrow(/is damaged: its SHA-256 .* build the index again/);
+    const missing = await save();
+    await rm(join(missing, file));
+    await expect(openIndex(missing)).rejects.toThrow(/cannot read .*no such file/);
+  },
+);
+
+test("a damaged manifest is noticed", async () => {
+  const path = await save();
+  await appendFile(join(path, "index.json"), "}");
+  await expect(openIndex(path)).rejects.toThrow(
+    /index.json is damaged: it is not JSON; build the index again/,
+  );
+  await writeFile(join(path, "index.json"), '{"method":"bm25","version":1}');
+  await expect(openIndex(path)).rejects.toThrow(/index.json is damaged: .*build the index again/s);
+});
+
+test("an index of another version asks to be built again", async () => {
+  const path = await save();
+  const manifest = JSON.parse(await readFile(join(path, "index.json"), "utf8")) as object;
+  await writeFile(join(path, "index.json"), JSON.stringify({ ...manifest, version: 99 }));
+  await expect(openIndex(path)).rejects.toThrow(RetrieverError);
+  await expect(openIndex(path)).rejects.toThrow(/of version 99; build the index again/);
+});
+
+test("an index of another corpus is refused when the corpus is known", async () => {
+  const path = await save();
+  await expect(openIndex(path, { corpusHash: "0".repeat(64) })).rejects.toThrow(
+    /is the index of another corpus: expected corpus hash 000000000000…, got .*; build the index again/,
+  );
+});
