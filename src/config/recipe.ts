@@ -24,13 +24,6 @@ const engineOptionsSchema = z.discriminatedUnion("type", [
       .min(64)
       .default(4096)
       .describe("Most tokens of one forward and backward pass, padding included; more needs more memory."),
-    maxSlots: z
-      .int()
-      .min(1)
-      .default(128)
-      .describe(
-        "Most trajectories that are decoded at once; more need more memory and use the cores better.",
-      ),
   }),
 ]);
 

@@ -1,0 +1,121 @@
+/**
+ * `forager doctor`: looks at everything a recipe needs before hours are spent on it. Examinations build on each
+ * other: without a recipe there are no data, without data no model; what depends on something broken is left out.
+ */
+import { loadRecipe } from "../../config/load-recipe.ts";
+import type { Recipe } from "../../config/recipe.ts";
+import { ForagerError } from "../../errors.ts";
+import { demonstrate } from "../../rollout/teacher.ts";
+import { policyTokenCount, tokenCount } from "../../rollout/trajectory-view.ts";
+import { createEngine, loadData } from "../../training/setup.ts";
+import { type CommandIo, defineCommand } from "../command.ts";
+import { type Check, type DataPatient, type Patient, spread } from "../doctor/check.ts";
+import { checkAnswers, checkQuestions, checkRecall } from "../doctor/data-checks.ts";
+import { checkContext, checkReward, checkTags } from "../doctor/episode-checks.ts";
+import {
+  checkFolder,
+  checkMemory,
+  checkTime,
+  type EpisodeSize,
+  measureSpeed,
+} from "../doctor/machine-checks.ts";
+
+export const doctorCommand = defineCommand({
+  name: "doctor",
+  summary: "Check a recipe, its data, its model and this machine before training.",
+  args: [{ name: "RECIPE", doc: "a recipe file" }],
+  options: {
+    out: { type: "text", value: "FOLDER", doc: "Folder the run is meant for; default: runs." },
+    set: { type: "list", value: "KEY=VALUE", doc: "Override of the recipe, such as seed=2; repeatable." },
+  },
+  examples: ["doctor recipes/quickstart.yaml", "doctor my-recipe.yaml --set environment.k=5 --json"],
+  async run({ args, options: { out = "runs", set } }, io) {
+    const checks: Check[] = [];
+    const add = (check: Check): void => {
+      checks.push(check);
+      io.print(checkText(check));
+    };
+    const recipe = await attempt("recipe", add, () => loadRecipe(args[0] as string, { overrides: set }));
+    if (recipe !== undefined) {
+      const stages = recipe.stages.map(({ name, steps }) => `${name} (${steps} steps)`).join(", ");
+      add({ name: "recipe", ok: true, detail: `${recipe.name}: ${stages}` });
+      await examine(recipe, add, io);
+    }
+    add(await checkFolder(out));
+    const isHealthy = checks.every(({ ok }) => ok);
+    io.print(isHealthy ? "all is well" : "something needs fixing");
+    return { json: { ok: isHealthy, checks }, exitCode: isHealthy ? 0 : 1 };
+  },
+});
+
+type Add = (check: Check) => void;
+
+async function examine(recipe: Recipe, add: Add, io: CommandIo): Promise<void> {
+  const data = await attempt("data", add, () => loadData(recipe));
+  if (data === undefined) return;
+  const { method, corpusHash } = data.retriever.identity;
+  const { count } = data.retriever.parts.passages;
+  add({ name: "data", ok: true, detail: `${count} passages, ${method}, corpus ${corpusHash.slice(0, 12)}` });
+  const patient: DataPatient = { recipe, data };
+  add(checkQuestions(patient));
+  add(await checkRecall(patient));
+  add(await checkAnswers(patient));
+  io.signal.throwIfAborted();
+  const engine = await attempt("model", add, () => createEngine(recipe, data));
+  if (engine === undefined) return;
+  try {
+    await examineModel({ ...patient, engine }, add, io);
+  } finally {
+    await engine.close();
+  }
+}
+
+async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<void> {
+  const { parameterCount, tokenizer } = patient.engine;
+  const millions = (parameterCount / 1e6).toFixed(2);
+  add({ name: "model", ok: true, detail: `${millions} M parameters, ${tokenizer.vocabularySize} tokens` });
+  add(checkTags(patient));
+  const context = checkContext(patient);
+  add(context);
+  if (context.ok) add(await checkReward(patient));
+  const memory = checkMemory(patient);
+  add(memory);
+  io.signal.throwIfAborted();
+  if (!memory.ok) return;
+  const speed = await measureSpeed(patient, io.progress.now);
+  add(checkTime(patient, speed, await episodeSize(patient)));
+}
+
+/** The mean of demonstrations, where the questions have plans; else half of the longest episode. */
+async function episodeSize({ recipe, data, engine }: Patient): Promise<EpisodeSize> {
+  const { environment } = recipe;
+  const { retriever, train } = data;
+  const planned = spread(train, 32).filter(({ plan }) => plan !== undefined && plan.length > 0);
+  const { maxSearches, maxTurnTokens, maxObservationTokens } = environment;
+  if (planned.length === 0) {
+    const policyTokens = (maxTurnTokens * (maxSearches + 1)) / 2;
+    return { policyTokens, tokens: policyTokens + (maxSearches * maxObservationTokens) / 2 };
+  }
+  const requests = planned.map((question) => ({ question, group: question.id, sample: 0, seed: 0 }));
+  const { tokenizer, contextLength } = engine;
+  const setting = { retriever, environment, tokenizer, contextLength };
+  const shown = await demonstrate(requests, setting, { patience: 1 });
+  const mean = (count: (trajectory: (typeof shown)[number]) => number): number =>
+    shown.reduce((sum, trajectory) => sum + count(trajectory), 0) / shown.length;
+  return { tokens: mean(tokenCount), policyTokens: mean(policyTokenCount) };
+}
+
+/** What `work` gives; an error of the user's becomes a failed check. */
+async function attempt<T>(name: string, add: Add, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ForagerError)) throw error;
+    add({ name, ok: false, detail: error.message });
+    return undefined;
+  }
+}
+
+function checkText({ name, ok, detail, fix }: Check): string {
+  return `${ok ? "ok  " : "FAIL"} ${name}: ${detail}${fix === undefined ? "" : `\n     ${ok ? "note" : "fix"}: ${fix}`}`;
+}

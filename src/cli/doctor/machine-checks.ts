@@ -1,0 +1,161 @@
+/**
+ * Examinations of this machine: does the model fit into memory, how long will the training take, can the run be
+ * written. Time is measured on one full micro-batch and a short decoding; the rest is arithmetic, good to a factor
+ * of two.
+ */
+import { access, constants, stat } from "node:fs/promises";
+import { totalmem } from "node:os";
+import { dirname, resolve } from "node:path";
+import type { Datum } from "../../algorithm/datum.ts";
+import type { Recipe } from "../../config/recipe.ts";
+import type { Engine } from "../../engine/engine.ts";
+import { findCodec } from "../../environment/codecs.ts";
+import { formatDuration } from "../../reporting/progress.ts";
+import { engineOptions } from "../../training/setup.ts";
+import type { Check, Patient } from "./check.ts";
+
+const gigabyte = 2 ** 30;
+
+/** Weights, gradients and two moments (16 bytes each parameter), a frozen copy for KL, activations, logits, cache. */
+export function checkMemory({ recipe, engine }: Patient): Check {
+  const hasReference = recipe.stages.some((stage) => stage.type === "reinforcement" && stage.algorithm.kl);
+  const weights = engine.parameterCount * (hasReference ? 20 : 16);
+  const bytes = weights + activationBytes(recipe, engine) + runtimeBytes;
+  const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  const detail = `about ${size(bytes)} for ${(engine.parameterCount / 1e6).toFixed(1)} M parameters, ${size(available)} available`;
+  if (bytes < 0.9 * available) return { name: "memory", ok: true, detail };
+  const fix = "lower engine.tokenBudget, use a smaller model, or a larger machine";
+  return { name: "memory", ok: false, detail, fix };
+}
+
+/** Node with ONNX Runtime before any model. */
+const runtimeBytes = 0.25 * gigabyte;
+
+/** About 40 numbers of the width for each token and layer forward and backward; a checkpoint's shape is guessed from its size. */
+function activationBytes(recipe: Recipe, engine: Engine): number {
+  const {
+    model,
+    engine: { tokenBudget },
+  } = recipe;
+  const width = model.type === "fresh" ? model.width : Math.cbrt(engine.parameterCount / 2);
+  const layers = model.type === "fresh" ? model.layers : engine.parameterCount / (12 * width * width);
+  const training = 40 * tokenBudget * width * layers + 3 * tokenBudget * engine.tokenizer.vocabularySize;
+  const cache = 2 * engineOptions(recipe).maxSlots * engine.contextLength * width * layers;
+  return 4 * (training + cache);
+}
+
+export interface Speed {
+  /** Tokens a second through forward and backward. */
+  readonly trained: number;
+  /** Tokens a second that are sampled. */
+  readonly sampled: number;
+}
+
+/** Trains nothing: gradients are made and forgotten with the engine. */
+export async function measureSpeed({ recipe, engine }: Patient, now: () => number): Promise<Speed> {
+  const length = Math.min(engine.contextLength, 256) - 1;
+  const batch = Array.from(
+    { length: Math.max(1, Math.floor(recipe.engine.tokenBudget / (length + 1))) },
+    () => evenDatum(length),
+  );
+  await engine.forwardBackward(batch, { type: "crossEntropy" });
+  const trained =
+    (batch.length * length) /
+    (await secondsOf(now, () => engine.forwardBackward(batch, { type: "crossEntropy" })));
+  const contexts = Array.from({ length: engineOptions(recipe).maxSlots }, (_, seed) => ({
+    text: "Question",
+    tokens: engine.tokenizer.encode("Question"),
+    seed,
+  }));
+  const options = {
+    maxTokens: 16,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    stop: findCodec(recipe.environment.codec).stopStrings,
+  };
+  let tokens = 0;
+  const seconds = await secondsOf(now, async () => {
+    for (const { usage } of await engine.policy().complete(contexts, options))
+      tokens += usage.completionTokens;
+  });
+  return { trained, sampled: tokens / seconds };
+}
+
+async function secondsOf(now: () => number, work: () => Promise<unknown>): Promise<number> {
+  const started = now();
+  await work();
+  return Math.max(1e-3, (now() - started) / 1000);
+}
+
+function evenDatum(length: number): Datum {
+  return {
+    inputs: new Int32Array(length).fill(1),
+    targets: new Int32Array(length).fill(1),
+    weights: new Float32Array(length).fill(1),
+  };
+}
+
+/** What an episode holds: all tokens, and those the policy writes. */
+export interface EpisodeSize {
+  readonly tokens: number;
+  readonly policyTokens: number;
+}
+
+/** Time of the stages; evaluations and checkpoints come on top. */
+export function checkTime({ recipe }: Patient, speed: Speed, episode: EpisodeSize): Check {
+  let seconds = 0;
+  for (const stage of recipe.stages) {
+    if (stage.type === "supervised")
+      seconds += (stage.steps * stage.batchSize * episode.tokens) / speed.trained;
+    else {
+      const { groupSize, epochs } = stage.algorithm;
+      const perEpisode = episode.policyTokens / speed.sampled + (epochs * episode.tokens) / speed.trained;
+      seconds += stage.steps * stage.questionsPerStep * groupSize * perEpisode;
+    }
+  }
+  const rates = `${speed.trained.toFixed(0)} tokens/s trained, ${speed.sampled.toFixed(0)} tokens/s sampled`;
+  return {
+    name: "time",
+    ok: true,
+    detail: `about ${formatDuration(1000 * seconds)} without evaluations (${rates}, episodes of ${episode.tokens.toFixed(0)} tokens)`,
+  };
+}
+
+/** Can the folder that will hold the run be written? */
+export async function checkFolder(folder: string): Promise<Check> {
+  const name = "folder";
+  let existing = resolve(folder);
+  while (!(await isThere(existing)) && dirname(existing) !== existing) existing = dirname(existing);
+  if (!(await stat(existing)).isDirectory())
+    return {
+      name,
+      ok: false,
+      detail: `${existing} is a file, not a folder`,
+      fix: "choose another folder for runs",
+    };
+  try {
+    await access(existing, constants.W_OK | constants.X_OK);
+  } catch {
+    return {
+      name,
+      ok: false,
+      detail: `${existing} cannot be written`,
+      fix: "choose a folder you may write to",
+    };
+  }
+  return { name, ok: true, detail: `${existing} can be written` };
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function size(bytes: number): string {
+  return bytes >= gigabyte ? `${(bytes / gigabyte).toFixed(1)} GB` : `${(bytes / 2 ** 20).toFixed(0)} MB`;
+}
