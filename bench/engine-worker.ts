@@ -1,0 +1,105 @@
+/** Our side of the engine benchmark: the protocol of `peers/torch_engine.py`, answered by the embedded engine. */
+import { performance } from "node:perf_hooks";
+import { createInterface } from "node:readline";
+import type { Datum } from "../src/algorithm/datum.ts";
+import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
+import type { AdamOptions } from "../src/engine/engine.ts";
+import type { ModelOptions } from "../src/engine/model-options.ts";
+import { type Random, random } from "../src/shared/random.ts";
+import type { Tokenizer } from "../src/tokenizer/tokenizer.ts";
+import type { Work } from "./engine-cases.ts";
+
+type Request =
+  | { readonly op: "prepare"; readonly model: ModelOptions; readonly threads: number }
+  | { readonly op: "peak" }
+  | Work;
+
+const adam: AdamOptions = {
+  learningRate: 1e-4,
+  beta1: 0.9,
+  beta2: 0.999,
+  epsilon: 1e-8,
+  weightDecay: 0.01,
+  maxGradientNorm: 1,
+};
+
+let prepared: EmbeddedEngine | undefined;
+const chance = random(1, "bench");
+
+/** Ids without text, of which none ends a completion. */
+function idsOnly(vocabularySize: number): Tokenizer {
+  return {
+    hash: "ids",
+    vocabularySize,
+    endOfTextId: -1,
+    paddingId: 0,
+    specialTokens: [],
+    encode: () => [],
+    decode: () => "",
+  };
+}
+
+async function prepare(model: ModelOptions, threads: number): Promise<object> {
+  const setting = { tokenizer: idsOnly(model.vocabularySize), seed: 1 };
+  prepared = await EmbeddedEngine.create(model, setting, { threads, tokenBudget: 4096, maxSlots: 32 });
+  return { parameters: prepared.parameterCount };
+}
+
+function engine(): EmbeddedEngine {
+  if (!prepared) throw new Error("prepare comes first");
+  return prepared;
+}
+
+async function train({ batch, length, steps }: Extract<Work, { op: "train" }>): Promise<object> {
+  const size = engine().tokenizer.vocabularySize;
+  const data = Array.from({ length: batch }, () => randomDatum(chance, length, size));
+  const start = performance.now();
+  for (let step = 0; step < steps; step++) {
+    await engine().forwardBackward(data, { type: "crossEntropy" });
+    await engine().step(adam);
+  }
+  return { seconds: (performance.now() - start) / 1000, tokens: steps * batch * length };
+}
+
+function randomDatum(source: Random, length: number, vocabularySize: number): Datum {
+  const ids = Int32Array.from({ length: length + 1 }, () => source.below(vocabularySize));
+  const weights = new Float32Array(length).fill(1 / length);
+  return { inputs: ids.slice(0, -1), targets: ids.slice(1), weights };
+}
+
+async function decode({ batch, prompt, tokens }: Extract<Work, { op: "decode" }>): Promise<object> {
+  const size = engine().tokenizer.vocabularySize;
+  const contexts = Array.from({ length: batch }, (_, seed) => ({
+    text: "",
+    tokens: Array.from({ length: prompt }, () => chance.below(size)),
+    seed,
+  }));
+  const sampling = { maxTokens: tokens, temperature: 0, topP: 1, topK: 0, stop: [] };
+  const start = performance.now();
+  const completions = await engine().policy().complete(contexts, sampling);
+  const seconds = (performance.now() - start) / 1000;
+  return { seconds, tokens: completions.reduce((sum, { usage }) => sum + usage.completionTokens, 0) };
+}
+
+async function answer(request: Request): Promise<object> {
+  switch (request.op) {
+    case "prepare":
+      return await prepare(request.model, request.threads);
+    case "train":
+      return await train(request);
+    case "decode":
+      return await decode(request);
+    case "peak":
+      return { bytes: process.resourceUsage().maxRSS * 1024 };
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  let reply: object;
+  try {
+    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
+  } catch (error) {
+    reply = { ok: false, error: (error as Error).message };
+  }
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+}
