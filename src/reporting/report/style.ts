@@ -67,7 +67,8 @@ th { font-weight: 600; }
 thead th { color: var(--muted); font-size: 13px; font-weight: 500; }
 tbody th { white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; padding-left: 14px; }
-td .interval { color: var(--muted); font-size: 13px; }
+td .interval { color: var(--muted); font-size: 13px; white-space: nowrap; }
+td .note { white-space: normal; }
 tr.group th { padding-top: 22px; color: var(--muted); font-weight: 500; font-size: 13px; }
 td.range, th.range { width: 21%; min-width: 150px; padding: 9px 0 9px 14px; }
 td.range svg { margin: 0; height: 18px; }

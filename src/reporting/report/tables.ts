@@ -149,7 +149,7 @@ function renderDifference({ differences, metric }: Row): Child {
     " ",
     element("span", { class: "interval" }, `(${format(ci[0])} to ${format(ci[1])})`),
     " ",
-    element("span", { class: "interval" }, note),
+    element("span", { class: "interval note" }, note),
   );
 }
 
