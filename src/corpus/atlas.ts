@@ -8,6 +8,7 @@
  * answer to, or lie on the way of, a training question about one of its airports.
  */
 import { z } from "zod";
+import { ConfigError } from "../errors.ts";
 import { random } from "../shared/random.ts";
 import { type AtlasFacts, readAtlasFacts } from "./atlas-facts.ts";
 import { ATLAS_KINDS, atlasPassageId, atlasQuestions } from "./atlas-questions.ts";
@@ -120,5 +121,10 @@ function questionsOf(
     if (!isAsked || hops === undefined) return [];
     return [{ hops, candidates: random(options.seed, "atlas", target.split, kind).shuffle(drafts) }];
   });
+  if (kinds.length === 0)
+    throw new ConfigError(
+      `world options: none of the kinds ${options.kinds.join(", ")} has ${options.hops.join(" or ")} hops; add a kind or a number of hops`,
+      { path: "kinds" },
+    );
   return selectQuestions(kinds, target, random(options.seed, "atlas", target.split));
 }

@@ -10,11 +10,7 @@ export interface WorldSource {
   readonly url?: string;
 }
 
-export interface QuestionSplits {
-  readonly train: readonly Question[];
-  readonly validation: readonly Question[];
-  readonly test: readonly Question[];
-}
+export type QuestionSplits = Readonly<Record<"train" | "validation" | "test", readonly Question[]>>;
 
 export interface World {
   readonly name: string;
