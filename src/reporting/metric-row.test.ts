@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { MetricKey } from "./metric-keys.ts";
-import { type MetricRow, metricRowSchema, recordsUntil, toStoredRow } from "./metric-row.ts";
+import { type MetricRow, metricRowSchema, recordsUntil, stageOrder, toStoredRow } from "./metric-row.ts";
 
 const row = (stage: string, step: number): MetricRow => ({ stage, step });
 
@@ -43,18 +43,24 @@ describe("a metric row", () => {
 
 describe("the records up to a position", () => {
   const rows = [row("warm-up", 1), row("warm-up", 2), row("grpo", 1), row("grpo", 2), row("grpo", 3)];
+  const until = (stage: string, step: number) => recordsUntil(rows, row(stage, step), stageOrder(rows));
 
   it("end after the step of its stage", () => {
-    expect(recordsUntil(rows, row("grpo", 2))).toEqual(rows.slice(0, 4));
+    expect(until("grpo", 2)).toEqual(rows.slice(0, 4));
   });
 
   it("hold nothing of later stages", () => {
-    expect(recordsUntil(rows, row("warm-up", 2))).toEqual(rows.slice(0, 2));
-    expect(recordsUntil(rows, row("warm-up", 1))).toEqual(rows.slice(0, 1));
+    expect(until("warm-up", 2)).toEqual(rows.slice(0, 2));
+    expect(until("warm-up", 0)).toEqual([]);
   });
 
   it("hold all earlier stages when the stage itself has not begun", () => {
-    expect(recordsUntil(rows, row("grpo", 0))).toEqual(rows.slice(0, 2));
-    expect(recordsUntil(rows, row("third", 0))).toEqual(rows);
+    expect(until("grpo", 0)).toEqual(rows.slice(0, 2));
+    expect(until("third", 0)).toEqual(rows);
+  });
+
+  it("hold nothing of a stage that the run does not know yet", () => {
+    expect(recordsUntil(rows, row("warm-up", 2), ["warm-up"])).toEqual(rows.slice(0, 2));
+    expect(recordsUntil(rows, row("warm-up", 0), [])).toEqual([]);
   });
 });

@@ -45,15 +45,22 @@ export function toStoredRow(row: MetricRow): Record<string, unknown> {
   );
 }
 
+/** Names of stages in the order in which they appear. */
+export function stageOrder(records: readonly RunPosition[]): string[] {
+  return [...new Set(records.map(({ stage }) => stage))];
+}
+
 /**
- * The leading records that are not past `position`: all of earlier stages, and those of its stage up to its step.
- * Stages follow each other in the order in which they appear.
+ * The records that are not past `position`: all of earlier stages, and those of its stage up to its step. A stage
+ * that is not in `stages` (in the order of the run) comes after all that are.
  */
-export function recordsUntil<T extends RunPosition>(records: readonly T[], position: RunPosition): T[] {
-  const start = records.findIndex(({ stage }) => stage === position.stage);
-  if (start < 0) return [...records];
-  const end = records.findIndex(
-    ({ stage, step }, index) => index >= start && (stage !== position.stage || step > position.step),
+export function recordsUntil<T extends RunPosition>(
+  records: readonly T[],
+  position: RunPosition,
+  stages: readonly string[],
+): T[] {
+  const rank = (stage: string): number => (stages.includes(stage) ? stages.indexOf(stage) : stages.length);
+  return records.filter(({ stage, step }) =>
+    stage === position.stage ? step <= position.step : rank(stage) < rank(position.stage),
   );
-  return records.slice(0, end < 0 ? records.length : end);
 }

@@ -10,6 +10,28 @@ import { makeRecord } from "./made-up.suite.ts";
 import { RunFolder } from "./run-folder.ts";
 
 const contents = { recipeYaml: "name: test\n", contract: { k: 3 } };
+const result: EvaluationResult = {
+  contract: {
+    corpusHash: "c",
+    retriever: { method: "bm25", indexHash: "i", parameters: {} },
+    k: 3,
+    split: "test",
+    n: 1,
+    questionsHash: "q",
+    promptHash: "p",
+    templateHash: "t",
+    codec: "search-r1",
+    limits: {},
+    normaliser: "squad",
+    judge: "exactMatch",
+    sampling: { temperature: 0, topP: 1, topK: 0 },
+    model: { type: "scripted", model: "m" },
+    codeVersion: "0",
+    seed: 1,
+  },
+  summary: { overall: { n: 0, failed: 1 }, byDataset: {}, byHops: {}, byKind: {} },
+  items: [{ dataset: "lab", id: "1", stopReason: "retrieverFailure", failed: true, failure: "down" }],
+};
 let parent: string;
 let path: string;
 
@@ -97,6 +119,17 @@ describe("metrics and trajectories", () => {
     expect((await run.readTrajectories("grpo")).map(({ step }) => step)).toEqual([1, 2]);
   });
 
+  it("drops a later stage that has no row yet, and keeps what an evaluation left", async () => {
+    await using run = await RunFolder.create(path, contents);
+    await run.appendMetrics({ stage: "warm-up", step: 1 });
+    await run.writeTrajectories("before", [makeRecord({ step: 0 })]);
+    await run.writeEvaluation("before", result, { stage: "grpo", step: 0 });
+    await run.appendTrajectories("grpo", [makeRecord({ step: 1 })]);
+    await run.truncateAfter({ stage: "warm-up", step: 1 });
+    expect(await run.readTrajectories("grpo")).toEqual([]);
+    expect(await run.readTrajectories("before")).toHaveLength(1);
+  });
+
   it("forgets the line that a kill cut off", async () => {
     await (await RunFolder.create(path, contents)).close();
     await appendFile(join(path, "metrics.jsonl"), '{"stage":"grpo","step":1}\n{"stage":"grpo","st');
@@ -120,29 +153,6 @@ describe("metrics and trajectories", () => {
 });
 
 describe("evaluations and state", () => {
-  const result: EvaluationResult = {
-    contract: {
-      corpusHash: "c",
-      retriever: { method: "bm25", indexHash: "i", parameters: {} },
-      k: 3,
-      split: "test",
-      n: 1,
-      questionsHash: "q",
-      promptHash: "p",
-      templateHash: "t",
-      codec: "search-r1",
-      limits: {},
-      normaliser: "squad",
-      judge: "exactMatch",
-      sampling: { temperature: 0, topP: 1, topK: 0 },
-      model: { type: "scripted", model: "m" },
-      codeVersion: "0",
-      seed: 1,
-    },
-    summary: { overall: { n: 0, failed: 1 }, byDataset: {}, byHops: {}, byKind: {} },
-    items: [{ dataset: "lab", id: "1", stopReason: "retrieverFailure", failed: true, failure: "down" }],
-  };
-
   it("come back as they were written", async () => {
     await using run = await RunFolder.create(path, contents);
     await run.writeEvaluation("before", result, { stage: "grpo", step: 0 });

@@ -131,16 +131,22 @@ export class RunFolder {
     return readJsonLines(this.#metricsPath, metricRowSchema);
   }
 
-  /** Drops metrics and training trajectories past `position`, before a resumed run writes them anew. */
+  /**
+   * Drops metric rows and training trajectories past `position`, before a resumed run writes them anew. What an
+   * evaluation left (trajectories of a name that has a result) stays: it is replaced as a whole or not at all.
+   */
   async truncateAfter(position: RunPosition): Promise<void> {
     await this.truncateMetrics(position);
-    for (const name of await this.trajectoryNames()) await this.truncateTrajectories(name, position);
+    const evaluated = new Set(await this.#names("evaluation", ".json"));
+    for (const name of await this.trajectoryNames())
+      if (!evaluated.has(name)) await this.truncateTrajectories(name, position);
   }
 
   /** Drops the metric rows past `position` in one step. */
   async truncateMetrics(position: RunPosition): Promise<void> {
     this.#requireWritable();
-    const kept = recordsUntil(await this.readMetrics(), position);
+    const rows = await this.readMetrics();
+    const kept = recordsUntil(rows, position, stageOrder(rows));
     await writeJsonLines(this.#metricsPath, kept.map(toStoredRow));
   }
 
@@ -165,7 +171,7 @@ export class RunFolder {
     this.#requireWritable();
     const path = this.#trajectoriesPath(name);
     const records = await readJsonLines(path, storedTrajectorySchema);
-    const kept = recordsUntil(records, position);
+    const kept = recordsUntil(records, position, stageOrder(await this.readMetrics()));
     if (kept.length < records.length) await writeJsonLines(path, kept);
   }
 

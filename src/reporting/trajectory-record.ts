@@ -15,7 +15,7 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 /** A trajectory with its place in the run and its worth. */
 export interface TrajectoryRecord {
   readonly stage: string;
-  /** Optimiser steps of the stage that were done when it was sampled. */
+  /** The step it was sampled in, from 1; for an evaluation the steps that were done. */
   readonly step: number;
   readonly trajectory: Trajectory;
   readonly reward?: number;
