@@ -1,0 +1,28 @@
+/** What the watchdog sees of a stage. */
+import { judgeCollapse, type StepHealth, type Verdict } from "../algorithm/collapse.ts";
+import type { Stage } from "../config/stage-options.ts";
+import type { MetricRow } from "../reporting/metric-row.ts";
+
+/** Judges the steps of a stage so far. A supervised stage is watched for numbers that are none; it has no reward to lose. */
+export function judgeHealth(stage: Stage, history: readonly MetricRow[]): Verdict {
+  if (stage.type === "reinforcement") return judgeCollapse(history.map(healthOf), stage.collapse);
+  const last = history.at(-1);
+  const values = [last?.["loss/value"], last?.["gradient/norm"]];
+  if (values.every((value) => value === undefined || Number.isFinite(value))) return { type: "ok" };
+  return { type: "stop", reason: `the loss or its gradient is no number any more (${values.join(", ")})` };
+}
+
+function healthOf(row: MetricRow): StepHealth {
+  const loss = row["loss/value"];
+  const gradientNorm = row["gradient/norm"];
+  const klDivergence = row["kl/sampling"];
+  return {
+    step: row.step,
+    rewardMean: row["reward/mean"] ?? 0,
+    validActionRate: 1 - (row["search/invalid"] ?? 0),
+    policyTokens: row["length/policyTokens"] ?? 0,
+    ...(loss !== undefined && { loss }),
+    ...(gradientNorm !== undefined && { gradientNorm }),
+    ...(klDivergence !== undefined && { klDivergence }),
+  };
+}

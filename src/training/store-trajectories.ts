@@ -1,0 +1,53 @@
+/** Which trajectories go into the run folder: one group of each step, and all of an evaluation. */
+import type { EvaluationResult } from "../evaluation/result.ts";
+import type { RunPosition } from "../reporting/metric-row.ts";
+import type { RunFolder } from "../reporting/run-folder.ts";
+import { piecesOf, type TrajectoryRecord } from "../reporting/trajectory-record.ts";
+import type { Trajectory } from "../rollout/trajectory.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { ReinforcementResult } from "./reinforcement-step.ts";
+
+/** Stores the first group of a step that taught something, else the first of all, under the stage's name. */
+export async function storeSample(
+  run: RunFolder,
+  step: RunPosition & Pick<ReinforcementResult, "sampled"> & { readonly tokenizer: Tokenizer },
+): Promise<void> {
+  const { stage, sampled, tokenizer } = step;
+  const chosen = sampled.find(({ advantage }) => advantage !== undefined && advantage !== 0) ?? sampled[0];
+  const group = chosen?.trajectory.group;
+  const records = sampled
+    .filter(({ trajectory }) => trajectory.group === group)
+    .map(
+      ({ trajectory, reward, advantage }): TrajectoryRecord => ({
+        stage,
+        // Sampled with the weights of before the step.
+        step: step.step - 1,
+        trajectory,
+        pieces: piecesOf(trajectory, tokenizer),
+        ...(reward !== undefined && { reward }),
+        ...(advantage !== undefined && { advantage }),
+      }),
+    );
+  await run.appendTrajectories(stage, records);
+}
+
+/** Stores an evaluation and all its trajectories under its name. */
+export async function storeEvaluation(
+  run: RunFolder,
+  evaluation: {
+    readonly name: string;
+    readonly at: RunPosition;
+    readonly result: EvaluationResult;
+    readonly trajectories: readonly Trajectory[];
+    readonly tokenizer: Tokenizer;
+  },
+): Promise<void> {
+  const { name, at, result, trajectories, tokenizer } = evaluation;
+  const records = trajectories.map((trajectory, index): TrajectoryRecord => {
+    const item = result.items[index];
+    const scores = item && "em" in item ? { em: item.em, f1: item.f1, coverEm: item.coverEm } : undefined;
+    return { ...at, trajectory, pieces: piecesOf(trajectory, tokenizer), ...(scores && { scores }) };
+  });
+  await run.writeTrajectories(name, records);
+  await run.writeEvaluation(name, result, at);
+}

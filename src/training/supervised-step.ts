@@ -1,0 +1,57 @@
+/** One step of a supervised stage: demonstrations of the teacher, cross-entropy, one update. */
+import { demonstrationDatum } from "../algorithm/batch.ts";
+import { minibatches } from "../algorithm/minibatch.ts";
+import { learningRate } from "../algorithm/schedule.ts";
+import type { SupervisedStage } from "../config/stage-options.ts";
+import type { MetricRow } from "../reporting/metric-row.ts";
+import { demonstrate } from "../rollout/teacher.ts";
+import { random } from "../shared/random.ts";
+import type { Lesson } from "./lesson.ts";
+import { questionsOfStep } from "./question-order.ts";
+
+/** Trains step `step` (from 0) and returns its metrics. */
+export async function supervisedStep(
+  lesson: Lesson,
+  stage: SupervisedStage,
+  step: number,
+): Promise<MetricRow> {
+  const { engine, data, environment, seed, now } = lesson;
+  const started = now();
+  const questions = questionsOfStep(data.train, { seed, stage: stage.name, step, count: stage.batchSize });
+  const requests = questions.map((question, index) => ({
+    question,
+    group: `${stage.name}/${step}/${index}`,
+    sample: 0,
+    seed,
+  }));
+  const setting = {
+    retriever: data.retriever,
+    environment,
+    tokenizer: engine.tokenizer,
+    contextLength: engine.contextLength,
+  };
+  const demonstrations = await demonstrate(requests, setting, stage.teacher);
+  const demonstrated = now();
+  const [batch] = minibatches(
+    demonstrations.map((trajectory) => demonstrationDatum(trajectory, stage)),
+    { size: stage.batchSize, epochs: 1, lossNormalization: "token", random: random(seed, stage.name, step) },
+  );
+  if (!batch) return { stage: stage.name, step: step + 1, "loss/tokens": 0 };
+  const report = await engine.forwardBackward(batch.data, { type: "crossEntropy" });
+  const rate = learningRate(step, { ...stage.schedule, totalSteps: stage.steps });
+  const { gradientNorm } = await engine.step({ ...stage.optimizer, learningRate: rate });
+  const seconds = (now() - demonstrated) / 1000;
+  return {
+    stage: stage.name,
+    step: step + 1,
+    "loss/value": report.loss,
+    "loss/tokens": batch.trainedTokens,
+    "gradient/norm": gradientNorm,
+    "optimizer/learningRate": rate,
+    "optimizer/updates": 1,
+    "time/rollout": (demonstrated - started) / 1000,
+    "time/update": seconds,
+    "time/step": (now() - started) / 1000,
+    "rate/tokens": batch.tokens / seconds,
+  };
+}

@@ -1,0 +1,282 @@
+/**
+ * The one training loop: the stages of a recipe one after the other, with evaluations before, between and after,
+ * a checkpoint after each step that asks for one, and everything written into the run folder as it happens.
+ *
+ * Chance is derived from the seed and the step alone, so that a resumed run takes the same next batch and gets
+ * the same numbers. An interruption discards the step under way and keeps the state before it.
+ */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { resolvedYaml } from "../config/load-recipe.ts";
+import type { Recipe } from "../config/recipe.ts";
+import type { Stage } from "../config/stage-options.ts";
+import type { Engine, ReferencePolicy } from "../engine/engine.ts";
+import { InterruptedError, TrainingError } from "../errors.ts";
+import { evaluate } from "../evaluation/evaluate.ts";
+import type { EvaluationResult } from "../evaluation/result.ts";
+import type { MetricRow, RunPosition } from "../reporting/metric-row.ts";
+import { writeReport } from "../reporting/report/write-report.ts";
+import { RunFolder } from "../reporting/run-folder.ts";
+import { createFolderAtomic } from "../shared/files.ts";
+import { judgeHealth } from "./health.ts";
+import type { Lesson } from "./lesson.ts";
+import { positionAfter, stepsBefore, totalSteps } from "./position.ts";
+import { reinforcementStep } from "./reinforcement-step.ts";
+import type { TrainingReporter } from "./reporter.ts";
+import { createEngine, loadData, type TrainingData, trainingContract, writeWorldFiles } from "./setup.ts";
+import { storeEvaluation, storeSample } from "./store-trajectories.ts";
+import { supervisedStep } from "./supervised-step.ts";
+
+export interface TrainingInput {
+  readonly recipe: Recipe;
+  /** The run folder: made by this call, or one to resume. */
+  readonly folder: string;
+  readonly resume: boolean;
+  readonly reporter: TrainingReporter;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds of a clock that only rises. */
+  readonly now: () => number;
+  /** Version of Forager, for the contract. */
+  readonly codeVersion: string;
+}
+
+export interface TrainingSummary {
+  readonly folder: string;
+  /** On held-out questions, before the first reinforcement stage (or the first stage) and at the end. */
+  readonly before: EvaluationResult;
+  readonly after: EvaluationResult;
+}
+
+/**
+ * Trains a recipe to its end. Throws `InterruptedError` when stopped on request (the state is saved),
+ * `TrainingError` when the training collapsed, and the errors of the rooms for bad data.
+ */
+export async function train(input: TrainingInput): Promise<TrainingSummary> {
+  const { recipe, folder, resume, reporter } = input;
+  reporter.message("reading the data and building the index");
+  const data = await loadData(recipe);
+  const contract = trainingContract(recipe, data, input.codeVersion);
+  const run = resume
+    ? await RunFolder.resume(folder)
+    : await RunFolder.create(folder, { recipeYaml: resolvedYaml(recipe), contract });
+  try {
+    if (!resume && recipe.data.type === "world") await writeWorldFiles(folder, data);
+    const engine = await createEngine(recipe, data);
+    try {
+      return await new Training(input, { run, data, engine }).finish();
+    } finally {
+      await engine.close();
+    }
+  } finally {
+    await run.close();
+  }
+}
+
+interface Parts {
+  readonly run: RunFolder;
+  readonly data: TrainingData;
+  readonly engine: Engine;
+}
+
+/** A training under way: where it stands, and what it has saved. */
+class Training {
+  readonly #input: TrainingInput;
+  readonly #parts: Parts;
+  /** Steps of all stages that are done, and the count that the newest checkpoint holds. */
+  #done = 0;
+  #saved: number | undefined;
+
+  constructor(input: TrainingInput, parts: Parts) {
+    this.#input = input;
+    this.#parts = parts;
+  }
+
+  async finish(): Promise<TrainingSummary> {
+    const { recipe, folder } = this.#input;
+    const { run } = this.#parts;
+    try {
+      await this.#restore();
+      for (const [index, stage] of recipe.stages.entries()) await this.#runStage(stage, index);
+      const last = recipe.stages.at(-1) as Stage;
+      const after = await this.#evaluate("after", { stage: last.name, step: last.steps });
+      const before = (await run.readEvaluations()).find(({ name }) => name === "before");
+      return { folder, before: before?.result ?? after, after };
+    } finally {
+      await writeReport(run);
+    }
+  }
+
+  /** Takes up the newest checkpoint and drops what was written after it. */
+  async #restore(): Promise<void> {
+    const { run, engine } = this.#parts;
+    const { recipe, reporter } = this.#input;
+    const checkpoint = await run.latestCheckpoint();
+    if (checkpoint) {
+      await engine.load(checkpoint.path);
+      this.#done = checkpoint.step;
+      this.#saved = checkpoint.step;
+      reporter.message(`going on after step ${this.#done} of ${totalSteps(recipe)}`);
+    }
+    await run.truncateAfter(lastStep(recipe, this.#done));
+    if (!checkpoint) await this.#save();
+  }
+
+  async #runStage(stage: Stage, index: number): Promise<void> {
+    const { recipe, reporter } = this.#input;
+    const { run, engine } = this.#parts;
+    const start = stepsBefore(recipe, { stage: index, step: 0 });
+    if (this.#done >= start + stage.steps) return;
+    const isStart = this.#done === start;
+    if (isStart && index === evaluatedStage(recipe))
+      await this.#evaluate("before", { stage: stage.name, step: 0 });
+    const reference = await this.#reference(stage, isStart);
+    if (isStart && index > 0) await engine.resetOptimizer();
+    const history = (await run.readMetrics()).filter((row) => row.stage === stage.name);
+    reporter.stageStarted({
+      name: stage.name,
+      type: stage.type,
+      steps: stage.steps,
+      done: this.#done - start,
+    });
+    while (this.#done < start + stage.steps) {
+      const row = await this.#step(stage, this.#done - start, reference);
+      this.#done++;
+      history.push(await this.#afterStep(stage, row));
+      this.#requireHealth(stage, history);
+    }
+  }
+
+  /** One step; an interruption during its rollouts leaves the weights as they were before it. */
+  async #step(stage: Stage, step: number, reference: ReferencePolicy | undefined): Promise<MetricRow> {
+    const { recipe, signal, now, reporter } = this.#input;
+    const { engine, data, run } = this.#parts;
+    const lesson: Lesson = {
+      engine,
+      data,
+      environment: recipe.environment,
+      seed: recipe.seed,
+      now,
+      reference,
+      signal,
+    };
+    try {
+      signal?.throwIfAborted();
+      if (stage.type === "supervised") return await supervisedStep(lesson, stage, step);
+      const { row, sampled } = await reinforcementStep(lesson, stage, step);
+      await storeSample(run, { stage: stage.name, step: step + 1, sampled, tokenizer: engine.tokenizer });
+      const example = sampled.find(({ reward }) => reward !== undefined);
+      if (example) reporter.sample(example.trajectory, example.reward as number);
+      return row;
+    } catch (error) {
+      if (!signal?.aborted) throw error;
+      if (this.#saved !== this.#done) await this.#save();
+      throw new InterruptedError(
+        `stopped after step ${this.#done} of ${totalSteps(recipe)}; go on with: forager train --resume ${run.path}`,
+        { cause: error },
+      );
+    }
+  }
+
+  /** Evaluates and saves where the recipe asks for it, and writes the step's metrics; returns them complete. */
+  async #afterStep(stage: Stage, row: MetricRow): Promise<MetricRow> {
+    const { recipe, reporter, now } = this.#input;
+    const { run } = this.#parts;
+    const { everySteps } = recipe.evaluation;
+    const isDue = stage.type === "reinforcement" && everySteps !== undefined && row.step % everySteps === 0;
+    let complete: MetricRow = { ...row, "memory/peakBytes": process.resourceUsage().maxRSS * 1024 };
+    if (isDue && row.step < stage.steps) {
+      const started = now();
+      const result = await this.#evaluate(`${stage.name}-${row.step}`, { stage: stage.name, step: row.step });
+      complete = { ...complete, ...evaluationMetrics(result), "time/evaluation": (now() - started) / 1000 };
+    }
+    const isSaved = this.#done % recipe.checkpoint.everySteps === 0 || row.step === stage.steps;
+    const started = now();
+    if (isSaved) await this.#save();
+    if (isSaved) complete = { ...complete, "time/checkpoint": (now() - started) / 1000 };
+    await run.appendMetrics(complete);
+    reporter.stepDone(complete);
+    return complete;
+  }
+
+  async #save(): Promise<void> {
+    const { run, engine } = this.#parts;
+    await run.writeCheckpoint(this.#done, (folder) => engine.save(folder));
+    await run.pruneCheckpoints(this.#input.recipe.checkpoint.keep);
+    this.#saved = this.#done;
+  }
+
+  /** Stops a training that has gone wrong; what was saved before the decline stays. */
+  #requireHealth(stage: Stage, history: readonly MetricRow[]): void {
+    const verdict = judgeHealth(stage, history);
+    if (verdict.type === "ok") return;
+    throw new TrainingError(
+      `training stopped in step ${history.at(-1)?.step} of ${stage.name}: ${verdict.reason}. The checkpoints in ${join(this.#parts.run.path, "checkpoints")} are from before and after the decline; lower the learning rate or see the report`,
+    );
+  }
+
+  async #evaluate(name: string, at: RunPosition): Promise<EvaluationResult> {
+    const { recipe, reporter, signal, now, codeVersion } = this.#input;
+    const { run, engine, data } = this.#parts;
+    const { result, trajectories } = await evaluate({
+      policy: engine.policy(),
+      retriever: data.retriever,
+      environment: recipe.environment,
+      questions: data.evaluation,
+      split: data.split,
+      sampling: recipe.evaluation.sampling,
+      tokenizer: engine.tokenizer,
+      contextLength: engine.contextLength,
+      seed: recipe.seed,
+      codeVersion,
+      now,
+      ...(signal && { signal }),
+      onProgress: (progress) => reporter.evaluationProgress({ name, ...progress }),
+    });
+    await storeEvaluation(run, { name, at, result, trajectories, tokenizer: engine.tokenizer });
+    reporter.evaluationDone({ name, result });
+    return result;
+  }
+
+  /**
+   * The frozen policy of the stage's start, where the loss has a KL term. Its weights are kept in the run folder,
+   * from which a resumed stage takes them.
+   */
+  async #reference(stage: Stage, isStart: boolean): Promise<ReferencePolicy | undefined> {
+    if (stage.type !== "reinforcement" || !stage.algorithm.kl) return undefined;
+    const { run, engine } = this.#parts;
+    const folder = join(run.path, "reference", stage.name);
+    if (isStart) {
+      await rm(folder, { recursive: true, force: true });
+      await createFolderAtomic(folder, (target) => engine.save(target));
+      return await engine.snapshot();
+    }
+    await engine.load(folder);
+    const reference = await engine.snapshot();
+    await engine.load(run.checkpointFolder(this.#done));
+    return reference;
+  }
+}
+
+/** The stage before which the first evaluation is made: the first reinforcement stage, else the first of all. */
+function evaluatedStage({ stages }: Recipe): number {
+  return Math.max(
+    0,
+    stages.findIndex(({ type }) => type === "reinforcement"),
+  );
+}
+
+/** Where the step numbered `done` over all stages stands; before the first step, step 0 of the first stage. */
+function lastStep(recipe: Recipe, done: number): RunPosition {
+  const { stage, step } = positionAfter(recipe, Math.max(0, done - 1));
+  return { stage: (recipe.stages[stage] as Stage).name, step: done === 0 ? 0 : step + 1 };
+}
+
+function evaluationMetrics({ summary }: EvaluationResult): Partial<MetricRow> {
+  const { em, f1, searches } = summary.overall;
+  return {
+    "evaluation/n": summary.overall.n,
+    ...(em && { "evaluation/em": em.mean, "evaluation/emLow": em.ci[0], "evaluation/emHigh": em.ci[1] }),
+    ...(f1 && { "evaluation/f1": f1.mean }),
+    ...(searches && { "evaluation/searches": searches.mean }),
+  };
+}
