@@ -21,7 +21,7 @@ export async function runWithSignal(signal: AbortSignal, ...argv: readonly strin
     stdout: { write: (text) => (stdout += text) },
     stderr: { write: (text) => (stderr += text) },
     signal,
-    color: false,
+    allowsColor: false,
     now: () => new Date("2026-01-02T03:04:05Z"),
     clock: () => performance.now(),
   });

@@ -55,8 +55,10 @@ export interface CommandIo {
   /** For `startProgress`; standard error. */
   readonly progress: ProgressOutput;
   readonly json: boolean;
-  /** Whether people's text may be coloured. */
+  /** Whether what is printed may be coloured. */
   readonly color: boolean;
+  /** Whether notes may be coloured. */
+  readonly noteColor: boolean;
   /** Aborted by the first interrupt. */
   readonly signal: AbortSignal;
   readonly now: () => Date;

@@ -1,15 +1,23 @@
 /** Every command, in the order of `forager --help`. */
 import type { Command } from "./command.ts";
+import { askCommand } from "./commands/ask.ts";
 import { compareCommand } from "./commands/compare.ts";
 import { doctorCommand } from "./commands/doctor.ts";
+import { evalCommand } from "./commands/eval.ts";
 import { indexCommand } from "./commands/index-corpus.ts";
+import { quickstartCommand } from "./commands/quickstart.ts";
 import { reportCommand } from "./commands/report.ts";
 import { searchCommand } from "./commands/search.ts";
+import { trainCommand } from "./commands/train.ts";
 
 export const commands: readonly Command[] = [
+  quickstartCommand,
+  doctorCommand,
+  trainCommand,
+  evalCommand,
   compareCommand,
+  askCommand,
+  reportCommand,
   indexCommand,
   searchCommand,
-  reportCommand,
-  doctorCommand,
 ];

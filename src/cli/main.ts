@@ -24,7 +24,7 @@ process.exitCode = await run(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   signal: controller.signal,
-  color: allowsColor(process.stdout.isTTY === true, process.env.NO_COLOR),
+  allowsColor: allowsColor(true, process.env.NO_COLOR),
   now: () => new Date(),
   clock: () => performance.now(),
 });

@@ -22,8 +22,8 @@ export interface Io {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly signal: AbortSignal;
-  /** Whether text on standard output may be coloured. */
-  readonly color: boolean;
+  /** False where the user wants no colours; then terminals get none either. */
+  readonly allowsColor: boolean;
   readonly now: () => Date;
   /** Milliseconds from any fixed start, for rates. */
   readonly clock: () => number;
@@ -60,7 +60,8 @@ function commandIo(io: Io, json: boolean): CommandIo {
   const { stdout, stderr } = io;
   return {
     json,
-    color: io.color && !json,
+    color: io.allowsColor && stdout.isTTY === true,
+    noteColor: io.allowsColor && stderr.isTTY === true,
     signal: io.signal,
     now: io.now,
     print: (text) => {

@@ -1,0 +1,90 @@
+/** `forager ask`: one question to a trained agent, with everything it searched and read. */
+import { UsageError } from "../../errors.ts";
+import { renderTranscript } from "../../reporting/transcript.ts";
+import { openIndex } from "../../retrieval/bm25.ts";
+import { runRollout } from "../../rollout/rollout.ts";
+import type { Trajectory } from "../../rollout/trajectory.ts";
+import { loadData } from "../../training/setup.ts";
+import { defineCommand } from "../command.ts";
+import { findModel, openModel } from "../open-model.ts";
+
+export const askCommand = defineCommand({
+  name: "ask",
+  summary: "Ask a trained agent a question.",
+  details: "The agent plays one episode greedily, by the rules and over the corpus of its run.",
+  args: [
+    { name: "RUN", doc: "a run folder, or a model folder with --recipe" },
+    { name: "QUESTION", doc: "in quotes" },
+  ],
+  options: {
+    recipe: {
+      type: "text",
+      value: "RECIPE",
+      doc: "Rules and data; needed for a model folder, a run has its own.",
+    },
+    index: { type: "text", value: "INDEX", doc: "Search this index instead of the run's corpus." },
+    set: {
+      type: "list",
+      value: "KEY=VALUE",
+      doc: "Override of the recipe, such as environment.k=5; repeatable.",
+    },
+  },
+  examples: ['ask runs/quickstart "In which country is Heathrow?"', 'ask runs/quickstart "..." --json'],
+  async run({ args, options: { recipe: recipePath, index, set } }, io) {
+    const [target, text] = args as [string, string];
+    if (text.trim() === "") throw new UsageError("ask: the question is empty; put it in quotes");
+    const source = await findModel(target, { recipePath, overrides: set });
+    const { recipe } = source;
+    const retriever = index === undefined ? (await loadData(recipe)).retriever : await openIndex(index);
+    const engine = await openModel(source);
+    try {
+      const trajectory = await runRollout({
+        policy: engine.policy(),
+        retriever,
+        environment: recipe.environment,
+        sampling: { temperature: 0, topP: 1, topK: 0 },
+        tokenizer: engine.tokenizer,
+        contextLength: engine.contextLength,
+        question: { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] },
+        group: "ask",
+        sample: 0,
+        seed: recipe.seed,
+        now: io.progress.now,
+        signal: io.signal,
+      });
+      io.signal.throwIfAborted();
+      io.print(renderTranscript(trajectory, { color: io.color, hidePrompt: true }).trimEnd());
+      return { json: trajectoryJson(trajectory), exitCode: trajectory.answer === undefined ? 1 : 0 };
+    } finally {
+      await engine.close();
+    }
+  },
+});
+
+function trajectoryJson({
+  question,
+  answer,
+  stopReason,
+  turns,
+  segments,
+  failure,
+}: Trajectory): Record<string, unknown> {
+  const searches = turns.flatMap(({ action, passages }) =>
+    action.type === "search" && passages !== undefined
+      ? [
+          {
+            query: action.query,
+            passages: passages.map(({ passage: { id, title }, score }) => ({ id, title, score })),
+          },
+        ]
+      : [],
+  );
+  return {
+    question: question.text,
+    answer: answer ?? null,
+    stopReason,
+    ...(failure !== undefined && { failure }),
+    searches,
+    segments: segments.map(({ source, text }) => ({ source, text })),
+  };
+}

@@ -1,0 +1,152 @@
+/** `forager eval`: scores a trained model on held-out questions, under a contract that says what the score depends on. */
+import { basename, join } from "node:path";
+import type { Question } from "../../corpus/question.ts";
+import { readQuestions } from "../../corpus/read-questions.ts";
+import { FileError } from "../../errors.ts";
+import { evaluate } from "../../evaluation/evaluate.ts";
+import type { EvaluationResult } from "../../evaluation/result.ts";
+import { startProgress } from "../../reporting/progress.ts";
+import { openIndex } from "../../retrieval/bm25.ts";
+import type { Retriever } from "../../retrieval/retriever.ts";
+import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { loadData } from "../../training/setup.ts";
+import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
+import { resultNote } from "../live-view.ts";
+import { timeStamp } from "../new-run.ts";
+import { findModel, type ModelSource, openModel } from "../open-model.ts";
+import { packageVersion } from "../package.ts";
+import { resultJson, resultTable } from "../result-text.ts";
+
+const options = {
+  recipe: {
+    type: "text",
+    value: "RECIPE",
+    doc: "Rules and data; needed for a model folder, a run has its own.",
+  },
+  questions: { type: "list", value: "FILE", doc: "Ask these questions instead of the recipe's; repeatable." },
+  index: { type: "text", value: "INDEX", doc: "Search this index instead of the recipe's corpus." },
+  set: {
+    type: "list",
+    value: "KEY=VALUE",
+    doc: "Override of the recipe, such as evaluation.n=50; repeatable.",
+  },
+  out: {
+    type: "text",
+    value: "FILE",
+    doc: "New file for the result; default: RUN/evaluation/eval-DATE-TIME.json.",
+  },
+} as const;
+
+export const evalCommand = defineCommand({
+  name: "eval",
+  summary: "Score a run or a model on held-out questions.",
+  details:
+    "Greedy unless the recipe says otherwise. The result names everything it depends on; see forager compare.",
+  args: [{ name: "TARGET", doc: "a run folder (its newest checkpoint), or a model folder with --recipe" }],
+  options,
+  examples: [
+    "eval runs/quickstart",
+    "eval runs/quickstart --set environment.k=1 --json",
+    "eval models/base --recipe my-recipe.yaml --questions nq.jsonl --index wiki-index --out nq.json",
+  ],
+  async run({ args, options }, io) {
+    const target = args[0] as string;
+    const source = await findModel(target, { recipePath: options.recipe, overrides: options.set });
+    const file = await resultFile(source, options.out, io);
+    const result = await score(source, options, io);
+    if (file !== undefined) await write(file, source, result);
+    io.print(`${target}: ${resultNote(result)}\n`);
+    io.print(resultTable(result));
+    if (file !== undefined) io.print(`\nwritten to ${file.path}`);
+    return { json: { ...resultJson(result), file: file?.path ?? null } };
+  },
+});
+
+type EvalOptions = OptionValues<typeof options>;
+
+interface ResultFile {
+  readonly path: string;
+  /** Name within the run's `evaluation/`, where it goes there. */
+  readonly name?: string;
+}
+
+/** Where the result goes, checked before hours of work. */
+async function resultFile(
+  { run }: ModelSource,
+  out: string | undefined,
+  io: CommandIo,
+): Promise<ResultFile | undefined> {
+  if (out === undefined && run === undefined) return undefined;
+  const name = `eval-${timeStamp(io.now())}`;
+  const path = out ?? join((run as NonNullable<typeof run>).path, "evaluation", `${name}.json`);
+  if (await exists(path)) throw new FileError(`${path} exists already; choose another file with --out`);
+  return out === undefined ? { path, name } : { path };
+}
+
+async function write(
+  { path, name }: ResultFile,
+  source: ModelSource,
+  result: EvaluationResult,
+): Promise<void> {
+  if (name !== undefined && source.run !== undefined && source.position !== undefined)
+    await source.run.writeEvaluation(name, result, source.position);
+  else await writeFileAtomic(path, `${JSON.stringify(result, null, 2)}\n`);
+}
+
+async function score(
+  source: ModelSource,
+  { questions: files, index }: EvalOptions,
+  io: CommandIo,
+): Promise<EvaluationResult> {
+  const { recipe } = source;
+  const { questions, retriever, split } = await questionsAndRetriever(source, files, index);
+  const engine = await openModel(source);
+  const progress = startProgress(
+    { label: "evaluating", total: questions.length, unit: "questions" },
+    io.progress,
+  );
+  try {
+    const { result } = await evaluate({
+      policy: engine.policy(),
+      retriever,
+      questions,
+      split,
+      environment: recipe.environment,
+      sampling: recipe.evaluation.sampling,
+      seed: recipe.seed,
+      tokenizer: engine.tokenizer,
+      contextLength: engine.contextLength,
+      codeVersion: packageVersion(),
+      now: io.progress.now,
+      signal: io.signal,
+      onProgress: ({ done }) => progress.update(done),
+    });
+    progress.finish();
+    return result;
+  } finally {
+    await engine.close();
+  }
+}
+
+interface Asked {
+  readonly questions: readonly Question[];
+  readonly retriever: Retriever;
+  /** Named in the contract. */
+  readonly split: string;
+}
+
+async function questionsAndRetriever(
+  { recipe }: ModelSource,
+  files: readonly string[],
+  index: string | undefined,
+): Promise<Asked> {
+  const own = files.length === 0 || index === undefined ? await loadData(recipe) : undefined;
+  const retriever = index === undefined ? own?.retriever : await openIndex(index);
+  const asked: Question[] = [];
+  for (const file of files) asked.push(...(await readQuestions(file)));
+  return {
+    questions: files.length === 0 ? (own?.evaluation ?? []) : asked,
+    retriever: retriever as Retriever,
+    split: files.length === 0 ? (own?.split ?? "") : files.map((file) => basename(file)).join("+"),
+  };
+}

@@ -1,0 +1,73 @@
+/** `forager quickstart`: a search agent from nothing, trained before your eyes, and what it has learned. */
+import { join } from "node:path";
+import { loadRecipe } from "../../config/load-recipe.ts";
+import { questionKey } from "../../corpus/question.ts";
+import { RunFolder } from "../../reporting/run-folder.ts";
+import type { TrajectoryRecord } from "../../reporting/trajectory-record.ts";
+import { renderTranscript } from "../../reporting/transcript.ts";
+import { type CommandIo, defineCommand } from "../command.ts";
+import { newRunFolder, trainWithView } from "../new-run.ts";
+import { packagePath } from "../package.ts";
+import { costSince, summaryJson, summaryText } from "../training-summary.ts";
+
+export const quickstartCommand = defineCommand({
+  name: "quickstart",
+  summary: "Train a small search agent from nothing, in minutes, and show what it learned.",
+  details:
+    "Trains recipes/quickstart.yaml: real facts about countries and airports, two CPU cores, no downloads.",
+  args: [],
+  options: {
+    seed: { type: "integer", value: "N", doc: "Seed of everything random; default 1." },
+    out: { type: "text", value: "RUN", doc: "New folder of the run; default: runs/quickstart-DATE-TIME." },
+    set: { type: "list", value: "KEY=VALUE", doc: "Override of the recipe; repeatable." },
+  },
+  examples: ["quickstart", "quickstart --seed 2 --json", "quickstart --set stages.grpo.steps=10"],
+  async run({ options: { seed, out, set } }, io) {
+    const overrides = [...(seed === undefined ? [] : [`seed=${seed}`]), ...set];
+    const recipe = await loadRecipe(packagePath("recipes", "quickstart.yaml"), { overrides });
+    const folder = await newRunFolder(recipe.name, out, io.now());
+    const started = io.progress.now();
+    const summary = await trainWithView({ recipe, folder, resume: false }, io);
+    const cost = costSince(started, io.progress.now());
+    io.print(`\n${summaryText(summary, cost)}\n`);
+    await printExample(folder, io);
+    io.print(nextSteps(folder));
+    return { json: summaryJson(summary, cost) };
+  },
+});
+
+/** One question before and after the training, one that was learned where there is one. */
+async function printExample(folder: string, io: CommandIo): Promise<void> {
+  const run = await RunFolder.open(folder);
+  const [before, after] = [await recordsOf(run, "before"), await recordsOf(run, "after")];
+  const pairs = [...after.values()].flatMap((record) => {
+    const earlier = before.get(questionKey(record.trajectory.question));
+    return earlier === undefined ? [] : [{ earlier, record }];
+  });
+  const learned = pairs.filter(({ earlier, record }) => !isRight(earlier) && isRight(record));
+  const chosen =
+    learned.find(({ record }) => (record.trajectory.question.hops ?? 1) > 1) ?? learned[0] ?? pairs[0];
+  if (chosen === undefined) return;
+  io.print(`before\n${renderTranscript(chosen.earlier.trajectory, { color: io.color, hidePrompt: true })}`);
+  io.print(`after\n${renderTranscript(chosen.record.trajectory, { color: io.color, hidePrompt: true })}`);
+}
+
+async function recordsOf(run: RunFolder, name: string): Promise<ReadonlyMap<string, TrajectoryRecord>> {
+  const records = (await run.trajectoryNames()).includes(name) ? await run.readTrajectories(name) : [];
+  return new Map(records.map((record) => [questionKey(record.trajectory.question), record]));
+}
+
+function isRight({ scores }: TrajectoryRecord): boolean {
+  return scores?.em === 1;
+}
+
+function nextSteps(folder: string): string {
+  return [
+    `report: ${join(folder, "report.html")} (open it in a browser)`,
+    "next:",
+    `  forager ask ${folder} "In which country is Heathrow?"`,
+    `  forager search ${join(folder, "index")} "Heathrow"`,
+    `  forager eval ${folder}`,
+    "  forager train recipes/lab.yaml --out runs/lab",
+  ].join("\n");
+}

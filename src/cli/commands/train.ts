@@ -1,0 +1,56 @@
+/** `forager train`: trains a recipe into a new run folder, or goes on with one. */
+import { join } from "node:path";
+import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
+import { UsageError } from "../../errors.ts";
+import { RunFolder } from "../../reporting/run-folder.ts";
+import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
+import { newRunFolder, trainWithView } from "../new-run.ts";
+import { costSince, summaryJson, summaryText } from "../training-summary.ts";
+
+export const trainCommand = defineCommand({
+  name: "train",
+  summary: "Train a recipe, or go on with a run.",
+  details:
+    "An interrupt (Ctrl-C) saves the state and ends with exit code 130; --resume goes on from there with the same\n" +
+    "numbers that an uninterrupted run would have had.",
+  args: [{ name: "RECIPE", doc: "a recipe file; not with --resume", isOptional: true }],
+  options: {
+    out: { type: "text", value: "RUN", doc: "New folder of the run; default: runs/NAME-DATE-TIME." },
+    resume: { type: "text", value: "RUN", doc: "Go on with this run; takes nothing else." },
+    set: { type: "list", value: "KEY=VALUE", doc: "Override of the recipe, such as seed=2; repeatable." },
+    "dry-run": { type: "flag", doc: "Print the recipe with every default filled in, and stop." },
+  },
+  examples: [
+    "train recipes/lab.yaml --out runs/lab",
+    "train recipes/lab.yaml --out runs/k-1 --set environment.k=1 --set stages.grpo.steps=20",
+    "train recipes/search-r1-grpo.yaml --dry-run",
+    "train --resume runs/lab",
+  ],
+  async run({ args: [path], options: { out, resume, set, "dry-run": isDry } }, io) {
+    if (resume !== undefined) {
+      if (path !== undefined || out !== undefined || set.length > 0 || isDry)
+        throw new UsageError("train: --resume RUN takes nothing else; the run knows its recipe");
+      const { recipePath } = await RunFolder.open(resume);
+      const recipe = await loadRecipe(recipePath);
+      return await runTraining({ recipe, folder: resume, resume: true }, io);
+    }
+    if (path === undefined)
+      throw new UsageError("train: name a RECIPE, or --resume RUN (see forager train --help)");
+    const recipe = await loadRecipe(path, { overrides: set });
+    if (isDry) {
+      io.print(resolvedYaml(recipe).trimEnd());
+      return { json: { recipe } };
+    }
+    const folder = await newRunFolder(recipe.name, out, io.now());
+    return await runTraining({ recipe, folder, resume: false }, io);
+  },
+});
+
+async function runTraining(task: Parameters<typeof trainWithView>[0], io: CommandIo): Promise<CommandResult> {
+  const started = io.progress.now();
+  const summary = await trainWithView(task, io);
+  const cost = costSince(started, io.progress.now());
+  io.print(summaryText(summary, cost));
+  io.print(`report: ${join(summary.folder, "report.html")}`);
+  return { json: summaryJson(summary, cost) };
+}
