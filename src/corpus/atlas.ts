@@ -20,30 +20,37 @@ import type { World } from "./world-contract.ts";
 const count = z.int().min(1);
 
 export const atlasOptionsSchema = z.strictObject({
-  /** Real facts about countries and airports. */
-  name: z.literal("atlas"),
-  /** Decides the split and the choice of questions; independent of the training's seed. Default 1. */
-  seed: z.int().min(0).default(1),
-  /** Airports whose name has more words are left out. 1 to 9, default 3; 1 makes names much easier to copy. */
-  maxNameWords: z.int().min(1).max(9).default(3),
-  /** Airports whose name has more letters (spaces count) are left out. 4 to 100, default 24. */
-  maxNameLetters: z.int().min(4).max(100).default(24),
-  /** Which numbers of hops are asked, a subset of 1, 2, 3. Default [1, 2]. */
+  name: z.literal("atlas").describe("Real facts about countries and airports."),
+  seed: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe("Decides the split and the choice of questions; independent of the training's seed."),
+  maxNameWords: z
+    .int()
+    .min(1)
+    .max(9)
+    .default(3)
+    .describe("Airports whose name has more words are left out; 1 makes names much easier to copy."),
+  maxNameLetters: z
+    .int()
+    .min(4)
+    .max(100)
+    .default(24)
+    .describe("Airports whose name has more letters (spaces count) are left out."),
   hops: z
     .array(z.literal([1, 2, 3]))
     .min(1)
-    .default([1, 2]),
-  /** Which kinds are asked, those with another number of hops aside. Default: all. */
+    .default([1, 2])
+    .describe("Which numbers of hops are asked."),
   kinds: z
     .array(z.enum(ATLAS_KINDS))
     .min(1)
-    .default([...ATLAS_KINDS]),
-  /** At most so many training questions. Default 8000. */
-  trainQuestions: count.default(8000),
-  /** At most so many validation questions. Default 300. */
-  validationQuestions: count.default(300),
-  /** At most so many test questions. Default 900. */
-  testQuestions: count.default(900),
+    .default([...ATLAS_KINDS])
+    .describe("Which kinds of questions are asked, those with another number of hops aside."),
+  trainQuestions: count.default(8000).describe("At most so many training questions."),
+  validationQuestions: count.default(300).describe("At most so many validation questions."),
+  testQuestions: count.default(900).describe("At most so many test questions."),
 });
 export type AtlasOptions = z.output<typeof atlasOptionsSchema>;
 

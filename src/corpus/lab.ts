@@ -18,31 +18,43 @@ import type { World } from "./world-contract.ts";
 const count = z.int().min(1);
 
 export const labOptionsSchema = z.strictObject({
-  /** Invented names, any size. */
-  name: z.literal("lab"),
-  /** Decides names, facts, split and questions; independent of the training's seed. Default 1. */
-  seed: z.int().min(0).default(1),
-  /** How many entities there are, each with one passage of facts. 20 to 10^6, default 1000. */
-  entities: z.int().min(20).max(1_000_000).default(1000),
-  /** How many words names are made of; a name is two of them. 5 to 8000, at least the root of `entities`. Default 300. */
-  nameWords: z.int().min(5).max(MAX_NAME_WORDS).default(300),
-  /**
-   * How hard names are to tell apart, 0 to 1: with 0 all `nameWords` are in use, with 1 only as many as are
-   * needed to name every entity, so that each word is in as many names as possible. Default 0.
-   */
-  sharedWords: z.number().min(0).max(1).default(0),
-  /** How many relations there are. 1 to 12, default 3. */
-  relations: z.int().min(1).max(RELATIONS.length).default(3),
-  /** Which numbers of hops are asked, each 1 to 6. Default [1, 2]. */
-  hops: z.array(z.int().min(1).max(6)).min(1).default([1, 2]),
-  /** Passages per entity that name it beside others but hold none of the facts asked. 0 to 10, default 0. */
-  distractors: z.int().min(0).max(10).default(0),
-  /** At most so many training questions. Default 4000. */
-  trainQuestions: count.default(4000),
-  /** At most so many validation questions. Default 300. */
-  validationQuestions: count.default(300),
-  /** At most so many test questions. Default 600. */
-  testQuestions: count.default(600),
+  name: z.literal("lab").describe("Invented names, any size."),
+  seed: z
+    .int()
+    .min(0)
+    .default(1)
+    .describe("Decides names, facts, split and questions; independent of the training's seed."),
+  entities: z
+    .int()
+    .min(20)
+    .max(1_000_000)
+    .default(1000)
+    .describe("How many entities there are, each with one passage of facts."),
+  nameWords: z
+    .int()
+    .min(5)
+    .max(MAX_NAME_WORDS)
+    .default(300)
+    .describe("How many words names are made of; a name is two of them. At least the root of entities."),
+  sharedWords: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0)
+    .describe(
+      "How hard names are to tell apart: with 0 all nameWords are in use, with 1 only as many as are needed to name every entity, so that each word is in as many names as possible.",
+    ),
+  relations: z.int().min(1).max(RELATIONS.length).default(3).describe("How many relations there are."),
+  hops: z.array(z.int().min(1).max(6)).min(1).default([1, 2]).describe("Which numbers of hops are asked."),
+  distractors: z
+    .int()
+    .min(0)
+    .max(10)
+    .default(0)
+    .describe("Passages per entity that name it beside others but hold none of the facts asked."),
+  trainQuestions: count.default(4000).describe("At most so many training questions."),
+  validationQuestions: count.default(300).describe("At most so many validation questions."),
+  testQuestions: count.default(600).describe("At most so many test questions."),
 });
 export type LabOptions = z.output<typeof labOptionsSchema>;
 

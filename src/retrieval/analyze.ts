@@ -8,10 +8,8 @@ import { porter2 } from "./porter2.ts";
 import { STOP_WORDS } from "./stop-words.ts";
 
 export const analysisOptionsSchema = z.strictObject({
-  /** Leave out English stop words. Default true. */
-  stopWords: z.boolean().default(true),
-  /** Reduce English words to their stems. Default true. */
-  stemming: z.boolean().default(true),
+  stopWords: z.boolean().default(true).describe("Leave out English stop words."),
+  stemming: z.boolean().default(true).describe("Reduce English words to their stems."),
 });
 export type AnalysisOptions = z.output<typeof analysisOptionsSchema>;
 

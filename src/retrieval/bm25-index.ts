@@ -17,15 +17,24 @@ import type { Retriever, RetrieverIdentity, ScoredPassage } from "./retriever.ts
 import { Vocabulary } from "./vocabulary.ts";
 
 export const bm25OptionsSchema = z.strictObject({
-  /** How soon more occurrences of a term stop to matter. 0 to 10, default 1.2. */
-  k1: z.number().min(0).max(10).default(1.2),
-  /** How much long passages are held back, 0 (not) to 1 (in proportion to length). Default 0.75. */
-  b: z.number().min(0).max(1).default(0.75),
-  /** How many times a title counts; 0 leaves titles out. 0 to 10, default 3. */
-  titleWeight: z.int().min(0).max(10).default(3),
+  k1: z.number().min(0).max(10).default(1.2).describe("How soon more occurrences of a term stop to matter."),
+  b: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.75)
+    .describe("How much long passages are held back: 0 not, 1 in proportion to length."),
+  titleWeight: z
+    .int()
+    .min(0)
+    .max(10)
+    .default(3)
+    .describe("How many times a title counts; 0 leaves titles out."),
   ...analysisOptionsSchema.shape,
-  /** Let close terms stand in for query terms that no passage holds (misspelt names). Default false. */
-  fuzzy: z.union([z.literal(false), fuzzyOptionsSchema]).default(false),
+  fuzzy: z
+    .union([z.literal(false), fuzzyOptionsSchema])
+    .default(false)
+    .describe("Let close terms stand in for query terms that no passage holds (misspelt names)."),
 });
 export type Bm25Options = z.output<typeof bm25OptionsSchema>;
 

@@ -6,14 +6,22 @@
 import { z } from "zod";
 
 export const fuzzyOptionsSchema = z.strictObject({
-  /** Letters in an n-gram. 2 to 5, default 3. */
-  n: z.int().min(2).max(5).default(3),
-  /** How much a term found in this way counts beside a term found as it is; multiplied by its Dice. Default 0.8. */
-  weight: z.number().gt(0).max(1).default(0.8),
-  /** The least Dice coefficient of a term that may stand in. Default 0.5. */
-  minOverlap: z.number().gt(0).max(1).default(0.5),
-  /** At most so many terms stand in for one. Default 3. */
-  maxTerms: z.int().min(1).max(20).default(3),
+  n: z.int().min(2).max(5).default(3).describe("Letters in an n-gram."),
+  weight: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.8)
+    .describe(
+      "How much a term found in this way counts beside a term found as it is; multiplied by its Dice.",
+    ),
+  minOverlap: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.5)
+    .describe("The least Dice coefficient of a term that may stand in."),
+  maxTerms: z.int().min(1).max(20).default(3).describe("At most so many terms stand in for one."),
 });
 export type FuzzyOptions = z.output<typeof fuzzyOptionsSchema>;
 
