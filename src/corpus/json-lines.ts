@@ -24,37 +24,29 @@ export async function* readJsonLines(path: string): AsyncGenerator<JsonLine> {
   }
 }
 
+/** Takes a byte order mark off the start of a line, in effect of the first. */
 const decoder = new TextDecoder("utf-8", { fatal: true });
-/** What a decoder strips at the start of a text; in the middle of a file it is a character like others. */
 const NEWLINE = 10;
 
 function parseLine(bytes: Uint8Array, path: string, line: number): JsonLine | undefined {
+  const wrong = (expected: string, came: string, cause?: unknown): JsonLine => ({
+    line,
+    error: new DataFormatError(path, line, `expected ${expected}, got ${came}`, { cause }),
+  });
   let text: string;
   try {
     text = decoder.decode(bytes);
-  } catch {
-    return {
-      line,
-      error: new DataFormatError(
-        path,
-        line,
-        "expected UTF-8 text, got other bytes; convert the file to UTF-8",
-      ),
-    };
+  } catch (cause) {
+    return wrong("UTF-8 text", "other bytes; convert the file to UTF-8", cause);
   }
   if (text.trim() === "") return undefined;
-  const expected = "expected one JSON object on the line";
+  const expected = "one JSON object on the line";
   try {
     const value: unknown = JSON.parse(text);
-    if (value !== null && typeof value === "object" && !Array.isArray(value))
-      return { line, record: value as JsonRecord };
-    return { line, error: new DataFormatError(path, line, `${expected}, got ${describeValue(value)}`) };
+    const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+    return isObject ? { line, record: value as JsonRecord } : wrong(expected, describeValue(value));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    return {
-      line,
-      error: new DataFormatError(path, line, `${expected}, got ${excerpt(text)} (${reason})`, { cause }),
-    };
+    return wrong(expected, `${excerpt(text)} (${(cause as SyntaxError).message})`, cause);
   }
 }
 
@@ -68,8 +60,8 @@ export function describeValue(value: unknown): string {
 }
 
 function excerpt(text: string): string {
-  const [shown] = [text.trim().slice(0, 40)];
-  return JSON.stringify(shown === text.trim() ? shown : `${shown}…`);
+  const whole = text.trim();
+  return JSON.stringify(whole.length <= 40 ? whole : `${whole.slice(0, 40)}…`);
 }
 
 /** Lines without their end; the pieces of a long line are joined once. */

@@ -79,51 +79,36 @@ interface Place {
   readonly dataset: string | undefined;
 }
 
+const KNOWN_KEYS = ["id", "question", "supporting", "hops", "kind", "plan", "data_source"];
+/** Where gold answers are looked for, in this order. */
+const GOLD_KEYS = ["golden_answers", "answers", "answer"];
+
 function questionOf(record: JsonRecord, { path, line, dataset }: Place): Question {
-  const { id, question, golden_answers, supporting, hops, kind, plan, data_source, ...other } = record;
-  const fail = (key: string, expected: string, value: unknown): never => {
-    throw new DataFormatError(
-      path,
-      line,
-      `expected ${JSON.stringify(key)}, ${expected}, got ${describeValue(value)}`,
-    );
+  const { id, question, supporting, hops, kind, plan, data_source: source } = record;
+  const goldKey = GOLD_KEYS.find((key) => record[key] !== undefined) ?? "golden_answers";
+  const known = [...KNOWN_KEYS, goldKey];
+  const extra = Object.fromEntries(Object.entries(record).filter(([key]) => !known.includes(key)));
+  const fail = (key: string, expected: string): never => {
+    const came = describeValue(record[key]);
+    throw new DataFormatError(path, line, `expected ${JSON.stringify(key)}, ${expected}, got ${came}`);
   };
-  const { answers, answer, ...rest } = other;
-  const extra =
-    golden_answers === undefined ? (answers === undefined ? rest : withoutKey(other, "answers")) : other;
-  const gold = golden_answers ?? answers ?? answer;
   return {
-    id: id === undefined ? String(line) : (idOf(id) ?? fail("id", "a text or a number", id)),
-    dataset:
-      dataset ??
-      (typeof data_source === "string" && data_source !== ""
-        ? data_source
-        : basename(path).replace(/\.jsonl?$/, "")),
-    text:
-      typeof question === "string" && question.trim() !== ""
-        ? question
-        : fail("question", "a text that is not empty", question),
-    goldAnswers: goldAnswersOf(gold) ?? fail("golden_answers", "at least one text that is not empty", gold),
-    goldPassages: idsOf(supporting) ?? fail("supporting", "a list of passage ids", supporting),
-    ...(hops !== undefined && {
-      hops: isPositiveInteger(hops) ? hops : fail("hops", "an integer of at least 1", hops),
-    }),
-    ...(plan !== undefined && { plan: isTexts(plan) ? plan : fail("plan", "a list of queries", plan) }),
-    ...(kind !== undefined && { kind: typeof kind === "string" ? kind : fail("kind", "a text", kind) }),
+    id: id === undefined ? String(line) : (idOf(id) ?? fail("id", "a text or a number")),
+    dataset: dataset ?? (isText(source) ? source : basename(path).replace(/\.jsonl?$/, "")),
+    text: isText(question) ? question : fail("question", "a text that is not empty"),
+    goldAnswers: goldAnswersOf(record[goldKey]) ?? fail(goldKey, "at least one text that is not empty"),
+    goldPassages: idsOf(supporting) ?? fail("supporting", "a list of passage ids"),
+    ...(hops !== undefined && { hops: isCount(hops) ? hops : fail("hops", "an integer of at least 1") }),
+    ...(plan !== undefined && { plan: isTexts(plan) ? plan : fail("plan", "a list of queries") }),
+    ...(kind !== undefined && { kind: typeof kind === "string" ? kind : fail("kind", "a text") }),
     ...(Object.keys(extra).length > 0 && { extra }),
   };
-}
-
-function withoutKey(record: JsonRecord, key: string): JsonRecord {
-  return Object.fromEntries(Object.entries(record).filter(([name]) => name !== key));
 }
 
 /** A list of texts, or one text; undefined when there is none that is not empty. */
 function goldAnswersOf(value: unknown): readonly string[] | undefined {
   const answers = typeof value === "string" ? [value] : value;
-  return isTexts(answers) && answers.length > 0 && answers.every((answer) => answer.trim() !== "")
-    ? answers
-    : undefined;
+  return isTexts(answers) && answers.length > 0 && answers.every(isText) ? answers : undefined;
 }
 
 function idsOf(value: unknown): readonly string[] | undefined {
@@ -137,6 +122,10 @@ function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-function isPositiveInteger(value: unknown): value is number {
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value.trim() !== "";
+}
+
+function isCount(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 1;
 }
