@@ -35,6 +35,7 @@ import {
   metricRowSchema,
   type RunPosition,
   recordsUntil,
+  stageOrder,
   toStoredRow,
 } from "./metric-row.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";

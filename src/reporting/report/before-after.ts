@@ -53,7 +53,9 @@ export function verdict({ before, after, comparison, refusal }: BeforeAfter): st
     difference && before ? [differenceSentence(difference), ...searchSentences(before, after)] : [];
   const failed = after.result.summary.overall.failed;
   if (failed > 0)
-    sentences.push(`${failed} questions were lost to a failure of the world and are not scored.`);
+    sentences.push(
+      `${failed} ${failed === 1 ? "question was" : "questions were"} lost to a failure of retriever or policy, not scored as wrong.`,
+    );
   return sentences;
 }
 

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { MetricRow } from "../metric-row.ts";
 import type { StoredEvaluation } from "../run-folder.ts";
-import { beforeAfter, headline, verdict } from "./before-after.ts";
+import { type BeforeAfter, beforeAfter, headline, verdict } from "./before-after.ts";
 import { clientScript } from "./client.ts";
 import { type Figure, learningCurve, trainingFigures } from "./figures.ts";
 import { element, embeddedJson, fragment, type Markup, trusted } from "./markup.ts";
@@ -29,15 +29,16 @@ export function renderDocument(contents: ReportContents): string {
   const { name, rows, evaluations, sample, recipeYaml, contract } = contents;
   const curve = learningCurve(rows, evaluations);
   const figures = trainingFigures(rows);
+  const compared = beforeAfter(evaluations);
   const body = element(
     "body",
     {},
-    renderHeader(contents),
+    renderHeader(contents, compared),
     element(
       "main",
       {},
       curve && element("section", { class: "part" }, renderFigure(curve, "wide")),
-      renderEvaluation(evaluations),
+      compared && renderEvaluation(compared),
       figures.length > 0 &&
         element(
           "section",
@@ -90,8 +91,7 @@ function renderHead(name: string): Markup {
   );
 }
 
-function renderHeader({ name, rows, evaluations }: ReportContents): Markup {
-  const compared = beforeAfter(evaluations);
+function renderHeader({ name, rows }: ReportContents, compared: BeforeAfter | undefined): Markup {
   const steps = [...new Set(rows.map(({ stage }) => stage))].map((stage) => {
     const last = rows
       .filter((row) => row.stage === stage)
@@ -117,9 +117,7 @@ function lightIntervals(sentence: string): Markup {
   );
 }
 
-function renderEvaluation(evaluations: readonly StoredEvaluation[]): Markup | undefined {
-  const compared = beforeAfter(evaluations);
-  if (!compared) return undefined;
+function renderEvaluation(compared: BeforeAfter): Markup {
   const { split, sampling, seed } = compared.after.result.contract;
   const decoding = sampling.temperature === 0 ? "greedy decoding" : `temperature ${sampling.temperature}`;
   return element(

@@ -24,9 +24,10 @@ describe("ticks", () => {
   });
 
   it("are few, ascending and inside, for any domain", () => {
-    const number = fc.double({ min: -1e6, max: 1e6, noNaN: true });
+    const offset = fc.double({ min: -1e3, max: 1e3, noNaN: true });
     fc.assert(
-      fc.property(number, fc.double({ min: 1e-6, max: 1e6, noNaN: true }), (low, extent) => {
+      fc.property(offset, fc.double({ min: 1e-6, max: 1e6, noNaN: true }), (start, extent) => {
+        const low = start * extent;
         const found = ticks([low, low + extent], 4);
         expect(found.length).toBeLessThanOrEqual(9);
         expect([...found].sort((a, b) => a - b)).toEqual(found);
