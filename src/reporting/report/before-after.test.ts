@@ -11,7 +11,7 @@ const contract: EvaluationContract = {
   retriever: { method: "bm25", indexHash: "i", parameters: {} },
   k: 3,
   split: "test",
-  n: 40,
+  n: 20,
   questionsHash: "q",
   promptHash: "p",
   templateHash: "t",
@@ -43,13 +43,13 @@ function item(index: number, em: number): ScoredItem {
   };
 }
 
-/** `right` of 40 questions answered exactly. */
+/** `right` of 20 questions answered exactly. */
 function evaluation(
   name: string,
   right: number,
   changes: Partial<EvaluationContract> = {},
 ): StoredEvaluation {
-  const items: Item[] = Array.from({ length: 40 }, (_, index) => item(index, index < right ? 1 : 0));
+  const items: Item[] = Array.from({ length: 20 }, (_, index) => item(index, index < right ? 1 : 0));
   const result = { contract: { ...contract, ...changes }, items, summary: summarize(items, { seed: 1 }) };
   return { name, stage: "grpo", step: 0, result };
 }
@@ -62,43 +62,43 @@ const compare = (...evaluations: readonly StoredEvaluation[]) => {
 
 describe("the headline", () => {
   it("says in words what changed, with intervals and n", () => {
-    const title = headline(compare(evaluation("after", 36), evaluation("before", 10)));
+    const title = headline(compare(evaluation("after", 16), evaluation("before", 2)));
     expect(title).toMatch(
-      /^Exact match rose from 0\.25 \(0\.\d\d–0\.\d\d\) to 0\.90 \(0\.\d\d–0\.\d\d\) on 40 held-out questions$/,
+      /^Exact match rose from 0\.10 \(0\.\d\d–0\.\d\d\) to 0\.80 \(0\.\d\d–0\.\d\d\) on 20 held-out questions$/,
     );
-    expect(headline(compare(evaluation("after", 4), evaluation("before", 10)))).toMatch(
-      /^Exact match fell from 0\.25/,
+    expect(headline(compare(evaluation("after", 2), evaluation("before", 10)))).toMatch(
+      /^Exact match fell from 0\.50/,
     );
     expect(headline(compare(evaluation("after", 10), evaluation("before", 10)))).toMatch(
-      /^Exact match stayed at 0\.25/,
+      /^Exact match stayed at 0\.50/,
     );
   });
 
   it("says what there is when there is one evaluation, and nothing without any", () => {
-    expect(headline(compare(evaluation("before", 10)))).toMatch(/^Exact match is 0\.25 .* on 40 held-out/);
+    expect(headline(compare(evaluation("before", 10)))).toMatch(/^Exact match is 0\.50 .* on 20 held-out/);
     expect(beforeAfter([])).toBeUndefined();
   });
 });
 
 describe("the verdict", () => {
   it("follows the paired test", () => {
-    expect(verdict(compare(evaluation("after", 36), evaluation("before", 10)))[0]).toMatch(
-      /^After is better than before: the difference is \+0\.65 \(95 % interval .* on 40 questions, p < 0\.001\)\.$/,
+    expect(verdict(compare(evaluation("after", 16), evaluation("before", 2)))[0]).toMatch(
+      /^After is better than before: the difference is \+0\.70 \(95 % interval .* on 20 questions, p < 0\.001\)\.$/,
     );
-    expect(verdict(compare(evaluation("after", 4), evaluation("before", 20)))[0]).toMatch(/^After is worse/);
+    expect(verdict(compare(evaluation("after", 2), evaluation("before", 10)))[0]).toMatch(/^After is worse/);
     expect(verdict(compare(evaluation("after", 11), evaluation("before", 10)))[0]).toMatch(
       /not distinguishable/,
     );
   });
 
   it("refuses a comparison of results that measure different things, and says why", () => {
-    const compared = compare(evaluation("after", 36, { k: 5 }), evaluation("before", 10));
+    const compared = compare(evaluation("after", 16, { k: 5 }), evaluation("before", 2));
     expect(verdict(compared)).toEqual([expect.stringContaining("k is 3 and 5")]);
     expect(evaluationTable(compared).markup).not.toContain("p &lt; 0.001");
   });
 
   it("counts the questions that failed", () => {
-    const { result, ...rest } = evaluation("after", 36);
+    const { result, ...rest } = evaluation("after", 16);
     const lost: Item = {
       dataset: "lab",
       id: "lost",
@@ -108,12 +108,12 @@ describe("the verdict", () => {
     };
     const items = [...result.items, lost];
     const after = { ...rest, result: { ...result, items, summary: summarize(items, { seed: 1 }) } };
-    expect(verdict(compare(after, evaluation("before", 10))).at(-1)).toMatch(/^1 question was lost/);
+    expect(verdict(compare(after, evaluation("before", 2))).at(-1)).toMatch(/^1 question was lost/);
   });
 });
 
 describe("the table", () => {
-  const { markup } = evaluationTable(compare(evaluation("after", 36), evaluation("before", 10)));
+  const { markup } = evaluationTable(compare(evaluation("after", 16), evaluation("before", 2)));
   const cells = markup
     .replaceAll(/<svg.*?<\/svg>/g, "")
     .replaceAll(/<[^>]+>/g, "|")
@@ -121,13 +121,13 @@ describe("the table", () => {
 
   it("shows every measure that was taken, with n, both intervals and the difference", () => {
     expect(cells).toMatch(
-      /\|Exact match\|40\|0\.25 \|\(0\.\d\d–0\.\d\d\)\|0\.90 \|\(0\.\d\d–0\.\d\d\)\|\+0\.65\| \|/,
+      /\|Exact match\|20\|0\.10 \|\(0\.\d\d–0\.\d\d\)\|0\.80 \|\(0\.\d\d–0\.\d\d\)\|\+0\.70\| \|/,
     );
     expect(cells).not.toContain("Gold passages found");
   });
 
   it("breaks exact match and searches down by hops", () => {
-    expect(cells).toMatch(/Exact match by hops\|1 hop\|20\|.*\|2 hops\|20\|.*Searches by hops\|1 hop\|/);
+    expect(cells).toMatch(/Exact match by hops\|1 hop\|10\|.*\|2 hops\|10\|.*Searches by hops\|1 hop\|/);
     expect(cells).not.toContain("by data set");
   });
 
