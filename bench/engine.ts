@@ -41,7 +41,11 @@ export const engineBench: Bench = {
     const cases = chooseCases(options.cases);
     const peer = await findPeer();
     const results: Result[] = [];
-    for (const chosen of cases) results.push(await measureCase(chosen, options, peer));
+    for (const chosen of cases) {
+      const result = await measureCase(chosen, options, peer);
+      process.stderr.write(`${markdownRow(result).join(" | ")}\n`);
+      results.push(result);
+    }
     const data = { threads: options.threads, peer: peer?.name, results };
     return { markdown: render(results, options.threads, peer), data };
   },
@@ -110,15 +114,20 @@ async function measureCase(
   }
 }
 
-function render(results: readonly Result[], threads: number, peer: Peer | undefined): string {
-  const rows = results.map((result) => [
+function markdownRow(result: Result): string[] {
+  const isCompared = result.peer.length > 0;
+  return [
     result.case,
     formatSummary(summarise(result.ours)),
-    result.peer.length === 0 ? "not measured" : formatSummary(summarise(result.peer)),
-    result.peer.length === 0 ? "" : formatSummary(summarise(ratios(result))),
+    isCompared ? formatSummary(summarise(result.peer)) : "not measured",
+    isCompared ? formatSummary(summarise(ratios(result))) : "",
     formatBytes(result.ourPeakBytes),
     result.peerPeakBytes === undefined ? "" : formatBytes(result.peerPeakBytes),
-  ]);
+  ];
+}
+
+function render(results: readonly Result[], threads: number, peer: Peer | undefined): string {
+  const rows = results.map(markdownRow);
   const head = ["case", "Forager tokens/s", "peer tokens/s", "ratio", "Forager peak", "peer peak"];
   const note = `Median (min-max) of interleaved rounds, ${threads} threads; peer: ${peer?.name ?? "none (PyTorch not found)"}.`;
   return `${markdownTable(head, rows)}\n\n${note}`;
