@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Recipe } from "../config/recipe.ts";
+import { corpusHasher } from "../corpus/corpus-hash.ts";
 import type { Passage } from "../corpus/passage.ts";
 import { type Question, questionKey } from "../corpus/question.ts";
 import { readCorpora } from "../corpus/read-corpora.ts";
@@ -15,6 +16,7 @@ import { findPrompt, prepareQuestion } from "../environment/prompt.ts";
 import { ConfigError } from "../errors.ts";
 import { hashQuestions } from "../evaluation/contract.ts";
 import { type Bm25Index, buildBm25Index, openIndex, saveIndex } from "../retrieval/bm25.ts";
+import { canonicalJson } from "../shared/hash.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 
@@ -51,8 +53,17 @@ export async function loadData(recipe: Recipe): Promise<TrainingData> {
 async function loadIndex({ data, retriever: options }: Recipe): Promise<Bm25Index> {
   if (data.type !== "files")
     throw new ConfigError("only data of files has an index of its own", { path: "data" });
-  if (data.index !== undefined) return await openIndex(data.index);
-  return await buildBm25Index(readCorpora(listOf(data.corpus)), options);
+  const passages = readCorpora(listOf(data.corpus));
+  if (data.index === undefined) return await buildBm25Index(passages, options);
+  const hasher = corpusHasher();
+  for await (const passage of passages) hasher.add(passage);
+  const index = await openIndex(data.index, { corpusHash: hasher.digest() });
+  if (canonicalJson(index.parts.options) !== canonicalJson(options))
+    throw new ConfigError(
+      `${data.index} was built with other options (${canonicalJson(index.parts.options)}) than the recipe's retriever (${canonicalJson(options)}); build it again with them, or write its options into the recipe`,
+      { path: "retriever" },
+    );
+  return index;
 }
 
 async function readAll(paths: string | readonly string[]): Promise<Question[]> {

@@ -21,6 +21,7 @@ import { createFolderAtomic } from "../shared/files.ts";
 import { judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
 import { positionAfter, stepsBefore, totalSteps } from "./position.ts";
+import { requirePromptsFit } from "./prompt-fit.ts";
 import { reinforcementStep } from "./reinforcement-step.ts";
 import type { TrainingReporter } from "./reporter.ts";
 import { createEngine, loadData, type TrainingData, trainingContract, writeWorldFiles } from "./setup.ts";
@@ -56,19 +57,20 @@ export async function train(input: TrainingInput): Promise<TrainingSummary> {
   reporter.message("reading the data and building the index");
   const data = await loadData(recipe);
   const contract = trainingContract(recipe, data, input.codeVersion);
-  const run = resume
-    ? await RunFolder.resume(folder)
-    : await RunFolder.create(folder, { recipeYaml: resolvedYaml(recipe), contract });
+  const engine = await createEngine(recipe, data);
   try {
-    if (!resume && recipe.data.type === "world") await writeWorldFiles(folder, data);
-    const engine = await createEngine(recipe, data);
+    requirePromptsFit([...data.train, ...data.evaluation], recipe.environment, engine);
+    const run = resume
+      ? await RunFolder.resume(folder)
+      : await RunFolder.create(folder, { recipeYaml: resolvedYaml(recipe), contract });
     try {
+      if (!resume && recipe.data.type === "world") await writeWorldFiles(folder, data);
       return await new Training(input, { run, data, engine }).finish();
     } finally {
-      await engine.close();
+      await run.close();
     }
   } finally {
-    await run.close();
+    await engine.close();
   }
 }
 

@@ -4,6 +4,7 @@ import { renderTranscript } from "../../reporting/transcript.ts";
 import { openIndex } from "../../retrieval/bm25.ts";
 import { runRollout } from "../../rollout/rollout.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
+import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
 import { defineCommand } from "../command.ts";
 import { findModel, openModel } from "../open-model.ts";
@@ -38,6 +39,8 @@ export const askCommand = defineCommand({
     const retriever = index === undefined ? (await loadData(recipe)).retriever : await openIndex(index);
     const engine = await openModel(source);
     try {
+      const question = { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] };
+      requirePromptsFit([question], recipe.environment, engine);
       const trajectory = await runRollout({
         policy: engine.policy(),
         retriever,
@@ -45,7 +48,7 @@ export const askCommand = defineCommand({
         sampling: { temperature: 0, topP: 1, topK: 0 },
         tokenizer: engine.tokenizer,
         contextLength: engine.contextLength,
-        question: { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] },
+        question,
         group: "ask",
         sample: 0,
         seed: recipe.seed,

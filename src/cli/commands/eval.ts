@@ -1,5 +1,5 @@
 /** `forager eval`: scores a trained model on held-out questions, under a contract that says what the score depends on. */
-import { basename, join } from "node:path";
+import { join, parse } from "node:path";
 import type { Question } from "../../corpus/question.ts";
 import { readQuestions } from "../../corpus/read-questions.ts";
 import { FileError } from "../../errors.ts";
@@ -9,6 +9,7 @@ import { startProgress } from "../../reporting/progress.ts";
 import { openIndex } from "../../retrieval/bm25.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
 import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { resultNote } from "../live-view.ts";
@@ -106,6 +107,7 @@ async function score(
     io.progress,
   );
   try {
+    requirePromptsFit(questions, recipe.environment, engine);
     const { result } = await evaluate({
       policy: engine.policy(),
       retriever,
@@ -147,6 +149,6 @@ async function questionsAndRetriever(
   return {
     questions: files.length === 0 ? (own?.evaluation ?? []) : asked,
     retriever: retriever as Retriever,
-    split: files.length === 0 ? (own?.split ?? "") : files.map((file) => basename(file)).join("+"),
+    split: files.length === 0 ? (own?.split ?? "") : files.map((file) => parse(file).name).join("+"),
   };
 }

@@ -4,12 +4,12 @@ import { type Question, questionKey } from "../../corpus/question.ts";
 import { findCodec } from "../../environment/codecs.ts";
 import { neutralizer } from "../../environment/neutralize.ts";
 import { findPassageTemplate } from "../../environment/passage-template.ts";
-import { findPrompt, prepareQuestion } from "../../environment/prompt.ts";
 import { type RewardOptions, reward } from "../../reward/reward.ts";
 import { runRollout } from "../../rollout/rollout.ts";
 import { scriptedPolicy } from "../../rollout/scripted-policy.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
+import { longestPrompt } from "../../training/prompt-fit.ts";
 import { type Check, type Patient, passagesOf, spread } from "./check.ts";
 
 /** Each tag must survive encoding and decoding, alone and inside text, and no passage may hold one. */
@@ -54,17 +54,12 @@ function survives(tokenizer: Tokenizer, text: string): boolean {
 export function checkContext({ recipe, data: { train, evaluation }, engine }: Patient): Check {
   const { tokenizer, contextLength } = engine;
   const name = "context";
-  const { prompt, maxSearches, maxTurnTokens, maxObservationTokens } = recipe.environment;
-  const template = findPrompt(prompt);
-  const longest = [...train, ...evaluation].reduce(
-    (most, question) => {
-      const tokens = tokenizer.encode(template.render(prepareQuestion(question.text))).length;
-      return tokens > most.tokens ? { tokens, question: questionKey(question) } : most;
-    },
-    { tokens: 0, question: "" },
-  );
+  const { environment } = recipe;
+  const longest = longestPrompt([...train, ...evaluation], { environment, tokenizer });
+  if (longest === undefined) return { name, ok: false, detail: "there is no question" };
+  const { maxSearches, maxTurnTokens, maxObservationTokens } = environment;
   const full = longest.tokens + maxSearches * (maxTurnTokens + maxObservationTokens) + maxTurnTokens;
-  const detail = `the longest prompt has ${longest.tokens} tokens (${longest.question}), the longest episode at most ${full}, the context ${contextLength}`;
+  const detail = `the longest prompt has ${longest.tokens} tokens (${questionKey(longest.question)}), the longest episode at most ${full}, the context ${contextLength}`;
   if (longest.tokens + maxTurnTokens > contextLength)
     return { name, ok: false, detail, fix: "raise model.contextLength, or leave that question out" };
   if (full <= contextLength) return { name, ok: true, detail };
