@@ -1,9 +1,8 @@
 /**
- * What a program that uses Forager may import, room by room in the order data flows. Anything that is not in this
+ * What a program that uses Forager may import, sorted by room. Anything that is not in this
  * list may change without notice.
  */
 
-// algorithm
 export { type AdvantageOptions, groupAdvantages } from "./algorithm/advantage.ts";
 export { demonstrationDatum, policyDatum } from "./algorithm/batch.ts";
 export type { Datum } from "./algorithm/datum.ts";
@@ -13,21 +12,17 @@ export { type LossNormalization, type Minibatch, minibatches } from "./algorithm
 export { type AlgorithmOptions, policyLoss } from "./algorithm/options.ts";
 export { learningRate, type ScheduleOptions } from "./algorithm/schedule.ts";
 export { datumLoss } from "./algorithm/token-loss.ts";
-// config and training
 export { type LoadOptions, loadRecipe, parseRecipe } from "./config/load-recipe.ts";
 export { type Recipe, recipeSchema } from "./config/recipe.ts";
-// corpus
 export type { Passage } from "./corpus/passage.ts";
 export { type Question, questionKey } from "./corpus/question.ts";
 export { readCorpora } from "./corpus/read-corpora.ts";
 export { readCorpus, writeCorpus } from "./corpus/read-corpus.ts";
 export { readQuestions, writeQuestions } from "./corpus/read-questions.ts";
 export { makeWorld, type QuestionSplits, type World, type WorldOptions } from "./corpus/world.ts";
-// engine
 export { EmbeddedEngine, type EmbeddedEngineOptions } from "./engine/embedded-engine.ts";
 export type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "./engine/engine.ts";
 export { type ModelOptions, modelOptionsSchema } from "./engine/model-options.ts";
-// environment
 export type { Action, Codec, InvalidReason } from "./environment/action.ts";
 export { type CodecName, findCodec } from "./environment/codecs.ts";
 export { type EnvironmentOptions, environmentOptionsSchema } from "./environment/environment-options.ts";
@@ -38,7 +33,6 @@ export {
 } from "./environment/search-environment.ts";
 export type { StopReason } from "./environment/stop-reason.ts";
 export type { Turn } from "./environment/turn.ts";
-// errors
 export {
   CheckpointError,
   ConfigError,
@@ -53,27 +47,22 @@ export {
   TrainingError,
   UsageError,
 } from "./errors.ts";
-// evaluation
 export { type Comparison, compareResults, IncomparableError } from "./evaluation/compare-results.ts";
 export type { EvaluationContract } from "./evaluation/contract.ts";
 export { type EvaluateInput, type Evaluation, evaluate } from "./evaluation/evaluate.ts";
 export type { EvaluationResult } from "./evaluation/result.ts";
-// reporting
 export { type MetricKey, metricKeys } from "./reporting/metric-keys.ts";
 export type { MetricRow } from "./reporting/metric-row.ts";
 export { writeReport } from "./reporting/report/write-report.ts";
 export { RunFolder } from "./reporting/run-folder.ts";
 export { renderTranscript } from "./reporting/transcript.ts";
-// retrieval
 export { Bm25Index, type Bm25Options, buildBm25Index, openIndex, saveIndex } from "./retrieval/bm25.ts";
 export type { Retriever, RetrieverIdentity, ScoredPassage } from "./retrieval/retriever.ts";
-// reward
 export { coverExactMatch } from "./reward/cover-exact-match.ts";
 export { exactMatch } from "./reward/exact-match.ts";
 export { normalizeAnswer } from "./reward/normalize-answer.ts";
 export { type Reward, type RewardOptions, reward } from "./reward/reward.ts";
 export { tokenF1 } from "./reward/token-f1.ts";
-// rollout
 export type {
   Completion,
   Context,
@@ -94,7 +83,6 @@ export {
   trajectoryText,
   trajectoryTokens,
 } from "./rollout/trajectory-view.ts";
-// tokenizer
 export type { BytePairTokenizer } from "./tokenizer/byte-pair.ts";
 export { type BytePairTraining, trainBytePair } from "./tokenizer/byte-pair-training.ts";
 export type { Tokenizer } from "./tokenizer/tokenizer.ts";
