@@ -111,12 +111,12 @@ describe("metrics and trajectories", () => {
     await using run = await RunFolder.create(path, contents);
     for (const step of [1, 2, 3]) {
       await run.appendMetrics({ stage: "grpo", step, "reward/mean": step / 10 });
-      await run.appendTrajectories("grpo", [makeRecord({ step })]);
+      await run.appendTrajectories("grpo", [makeRecord({ step: step - 1 })]);
     }
     await run.truncateAfter({ stage: "grpo", step: 2 });
     await run.appendMetrics({ stage: "grpo", step: 3, "reward/mean": 0.9 });
     expect((await run.readMetrics()).map((row) => row["reward/mean"])).toEqual([0.1, 0.2, 0.9]);
-    expect((await run.readTrajectories("grpo")).map(({ step }) => step)).toEqual([1, 2]);
+    expect((await run.readTrajectories("grpo")).map(({ step }) => step)).toEqual([0, 1]);
   });
 
   it("drops a later stage that has no row yet, and keeps what an evaluation left", async () => {

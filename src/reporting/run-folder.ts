@@ -167,12 +167,13 @@ export class RunFolder {
     return (await readJsonLines(this.#trajectoriesPath(name), storedTrajectorySchema)).map(fromStored);
   }
 
-  /** Drops the trajectories of one file past `position` in one step. */
+  /** Drops what was sampled at `position` or later, since the step that used it is done again. */
   async truncateTrajectories(name: string, position: RunPosition): Promise<void> {
     this.#requireWritable();
     const path = this.#trajectoriesPath(name);
     const records = await readJsonLines(path, storedTrajectorySchema);
-    const kept = recordsUntil(records, position, stageOrder(await this.readMetrics()));
+    const lastSampled = { stage: position.stage, step: position.step - 1 };
+    const kept = recordsUntil(records, lastSampled, stageOrder(await this.readMetrics()));
     if (kept.length < records.length) await writeJsonLines(path, kept);
   }
 

@@ -20,14 +20,16 @@ export function allowsColor(isTerminal: boolean, noColor: string | undefined): b
   return isTerminal && !noColor;
 }
 
-/** The whole episode with question, gold answers, answer and reward; ends with a line end. */
+/** The whole episode with question, gold answers where there are some, answer and reward; ends with a line end. */
 export function renderTranscript(trajectory: Trajectory, options: TranscriptOptions): string {
   const paint = (style: Style, text: string): string =>
     paintLines(options.color ? styles[style] : undefined, text);
   const { question, answer, stopReason } = trajectory;
   const lines = [
     `${paint("label", "question")} ${visibleText(question.text)}`,
-    `${paint("label", "gold    ")} ${question.goldAnswers.map(visibleText).join(" | ")}`,
+    ...(question.goldAnswers.length === 0
+      ? []
+      : [`${paint("label", "gold    ")} ${question.goldAnswers.map(visibleText).join(" | ")}`]),
     ...trajectory.segments
       .filter(({ source }) => !(options.hidePrompt && source === "prompt"))
       .map(({ source, text }) => paint(source, visibleText(text).trim()))

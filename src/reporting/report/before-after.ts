@@ -75,7 +75,9 @@ function searchSentences(before: StoredEvaluation, after: StoredEvaluation): str
     hops === undefined ? undefined : evaluation.result.summary.byHops[hops]?.searches?.mean;
   const [from, to] = [searches(before), searches(after)];
   if (from === undefined || to === undefined) return [];
-  return [`Searches for a ${hops}-hop question went from ${from.toFixed(1)} to ${to.toFixed(1)}.`];
+  const [first, second] = [from.toFixed(1), to.toFixed(1)];
+  if (first === second) return [`Searches for a ${hops}-hop question stayed at ${first}.`];
+  return [`Searches for a ${hops}-hop question went from ${first} to ${second}.`];
 }
 
 /** `0.41 (0.36–0.46)`. */

@@ -3,6 +3,7 @@
  * written into the document as text (`clientScript`), so they may use each other and the page, but nothing that is
  * imported. Text from outside enters the page as text nodes only.
  */
+import { tokenTipScript } from "./client-token-tip.ts";
 import type { SegmentView, SpanView, TrajectoryView } from "./trajectory-view.ts";
 
 /** One trajectory, or the same question before and after. */
@@ -30,7 +31,6 @@ function startBrowser(): void {
   form.addEventListener("input", update);
   form.addEventListener("reset", () => setTimeout(update));
   form.addEventListener("submit", (event) => event.preventDefault());
-  listenForTokens();
   form.hidden = false;
   update();
 }
@@ -58,7 +58,8 @@ function fillFilters(form: HTMLFormElement, entries: readonly Entry[]): void {
   for (const [name, all] of Object.entries(values)) {
     const select = form.elements.namedItem(name) as HTMLSelectElement;
     const distinct = [...new Set(all)];
-    if (name !== "change") for (const value of distinct) select.append(new Option(value, value));
+    if (name !== "change")
+      for (const value of distinct) select.append(new Option(name === "stop" ? spaced(value) : value, value));
     (select.closest("label") as HTMLElement).hidden = distinct.length < 2;
   }
 }
@@ -131,7 +132,7 @@ function renderEntry(entry: Entry): HTMLButtonElement {
   const facts = [
     join(entry.map(nameOf)),
     `${searches} ${searches === "1" ? "search" : "searches"}`,
-    join(entry.map(({ stopReason }) => stopReason)),
+    join(entry.map(({ stopReason }) => spaced(stopReason))),
   ];
   const worth = join(entry.map((item) => worthOf(item).toFixed(2).replace("-", "−")));
   const button = make("button", "item");
@@ -145,9 +146,15 @@ function renderEntry(entry: Entry): HTMLButtonElement {
 }
 
 /** Where in the run it was sampled. */
-function nameOf(item: TrajectoryView): string {
-  const isEnd = item.set === "before" || item.set === "after";
-  return isEnd ? item.set : `${item.set} step ${item.step}`;
+function nameOf({ set, stage, step }: TrajectoryView): string {
+  if (set === "before" || set === "after") return set;
+  if (set === `${stage}-${step}`) return `${stage} step ${step}, held out`;
+  return `${set} step ${step}`;
+}
+
+/** `turnLimit` as `turn limit`. */
+function spaced(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 function showDetail(entry: Entry): void {
@@ -162,7 +169,7 @@ function showDetail(entry: Entry): void {
   columns.append(...entry.map(renderTrajectory));
   const detail = document.getElementById("detail") as HTMLElement;
   detail.replaceChildren(make("h3", "", question), gold, columns);
-  hideTip();
+  (document.getElementById("tip") as HTMLElement).hidden = true;
 }
 
 function renderTrajectory(item: TrajectoryView): HTMLElement {
@@ -174,7 +181,9 @@ function renderTrajectory(item: TrajectoryView): HTMLElement {
     make(
       "strong",
       isGood ? "good" : "bad",
-      item.answer === undefined ? `no answer: ${item.stopReason}` : `${isGood ? "✓" : "✗"} ${item.answer}`,
+      item.answer === undefined
+        ? `no answer: ${spaced(item.stopReason)}`
+        : `${isGood ? "✓" : "✗"} ${item.answer}`,
     ),
   );
   const worth = [
@@ -226,48 +235,6 @@ function renderSpan(span: SpanView, advantage: number | undefined): HTMLElement 
   return element;
 }
 
-/** One pair of listeners for all tokens: pointer, tap and keyboard focus show what is known; arrows move. */
-function listenForTokens(): void {
-  const detail = document.getElementById("detail") as HTMLElement;
-  const tokenOf = (event: Event): HTMLElement | null =>
-    (event.target as HTMLElement).closest<HTMLElement>(".token");
-  const show = (event: Event): void => {
-    const token = tokenOf(event);
-    if (token) showTip(token);
-    else hideTip();
-  };
-  for (const type of ["pointerover", "click", "focusin"]) detail.addEventListener(type, show);
-  for (const type of ["pointerleave", "focusout"]) detail.addEventListener(type, hideTip);
-  detail.addEventListener("keydown", (event) => {
-    const token = tokenOf(event);
-    if (event.key === "Escape") hideTip();
-    if (!token || (event.key !== "ArrowRight" && event.key !== "ArrowLeft")) return;
-    const tokens = Array.from((token.parentElement as HTMLElement).querySelectorAll<HTMLElement>(".token"));
-    const next = tokens[tokens.indexOf(token) + (event.key === "ArrowRight" ? 1 : -1)];
-    if (!next) return;
-    event.preventDefault();
-    token.tabIndex = -1;
-    next.tabIndex = 0;
-    next.focus();
-  });
-  addEventListener("scroll", hideTip, { passive: true });
-}
-
-function showTip(token: HTMLElement): void {
-  const tip = document.getElementById("tip") as HTMLElement;
-  tip.textContent = token.dataset.tip ?? "";
-  tip.hidden = false;
-  const box = token.getBoundingClientRect();
-  const left = Math.max(8, Math.min(box.left, innerWidth - tip.offsetWidth - 8));
-  const above = box.top - tip.offsetHeight - 6;
-  tip.style.left = `${left}px`;
-  tip.style.top = `${above > 4 ? above : box.bottom + 6}px`;
-}
-
-function hideTip(): void {
-  (document.getElementById("tip") as HTMLElement).hidden = true;
-}
-
 function signed(value: number): string {
   return `${value > 0 ? "+" : ""}${value.toFixed(2)}`.replace("-", "−");
 }
@@ -304,14 +271,12 @@ const functions = [
   showList,
   renderEntry,
   nameOf,
+  spaced,
   showDetail,
   renderTrajectory,
   renderSegment,
   renderPassages,
   renderSpan,
-  listenForTokens,
-  showTip,
-  hideTip,
   signed,
   make,
   wrap,
@@ -323,4 +288,5 @@ export const clientScript = [
   "const __name = (value) => value;",
   ...functions.map(String),
   "startBrowser();",
+  tokenTipScript,
 ].join("\n");

@@ -2,7 +2,9 @@
  * Which charts a run has: metric rows in, figures out. A figure without values is left out. Stages follow each
  * other on the x axis; a figure whose values come from one stage alone counts that stage's own steps.
  */
+
 import { stopReasons } from "../../environment/stop-reason.ts";
+import { contractDifferences } from "../../evaluation/contract.ts";
 import { type MetricKey, stopKey } from "../metric-keys.ts";
 import type { MetricRow } from "../metric-row.ts";
 import type { StoredEvaluation } from "../run-folder.ts";
@@ -102,7 +104,7 @@ export function learningCurve(
 ): Figure | undefined {
   const timeline = makeTimeline(rows, ["reward/mean"]);
   if (timeline.rows.length === 0) return undefined;
-  const points = evaluations.flatMap(({ stage, step, result }): Point[] => {
+  const points = comparable(evaluations).flatMap(({ stage, step, result }): Point[] => {
     const { em } = result.summary.overall;
     const x = timeline.place(stage, step);
     return x === undefined || em === undefined ? [] : [{ x, y: em.mean, interval: em.ci }];
@@ -118,6 +120,15 @@ export function learningCurve(
     draw: (size) =>
       lineChart({ title: "Learning curve", series, xLabel: timeline.xLabel, stages: timeline.stages }, size),
   };
+}
+
+/** The evaluations under the contract of the run's own, not those of other questions or settings made later. */
+function comparable(evaluations: readonly StoredEvaluation[]): StoredEvaluation[] {
+  const own = evaluations.find(({ name }) => name === "before") ?? evaluations[0];
+  if (!own) return [];
+  return evaluations.filter(
+    ({ result }) => contractDifferences(own.result.contract, result.contract).length === 0,
+  );
 }
 
 /** All other charts of the run. */

@@ -71,6 +71,7 @@ td .interval { color: var(--muted); font-size: 13px; white-space: nowrap; }
 td .note { white-space: normal; }
 tr.group th { padding-top: 22px; color: var(--muted); font-weight: 500; font-size: 13px; }
 td.range, th.range { width: 21%; min-width: 150px; padding: 9px 0 9px 14px; }
+td.range { vertical-align: middle; }
 td.range svg { margin: 0; height: 18px; }
 svg line.link { stroke: var(--rule); stroke-width: 2; }
 svg circle.before { fill: var(--surface); stroke: var(--muted); stroke-width: 2; }

@@ -56,6 +56,11 @@ describe("the view of a trajectory", () => {
     expect(marked?.find(({ text }) => text === "River Aln")?.gold).toBe(3);
   });
 
+  it("shows characters that would hide or turn text", () => {
+    const trajectory = makeTrajectory({ answer: "a\u202eb\u0000" });
+    expect(viewTrajectory("after", makeRecord({ trajectory })).answer).toBe("a\\u202eb\\x00");
+  });
+
   it("shows the text as it is when the tokens' texts are not known or do not fit", () => {
     for (const pieces of [undefined, [[], ["one piece for two tokens"], [], []]]) {
       const view = viewTrajectory("after", makeRecord(pieces && { pieces }));

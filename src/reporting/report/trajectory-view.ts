@@ -1,10 +1,12 @@
 /**
  * A trajectory as the report shows it: text cut into spans that carry what is known about them. Everything that
- * needs thought happens here, so that the script in the page only draws.
+ * needs thought happens here, so that the script in the page only draws. Control characters and those that turn
+ * the reading direction are shown as codes.
  */
 import { questionKey } from "../../corpus/question.ts";
 import type { Turn } from "../../rollout/trajectory.ts";
 import type { TrajectoryRecord } from "../trajectory-record.ts";
+import { visibleText } from "../transcript.ts";
 import { findMarks, goldAnswer, goldPassage, type Mark } from "./gold-marks.ts";
 
 export interface SpanView {
@@ -52,15 +54,15 @@ export function viewTrajectory(set: string, record: TrajectoryRecord): Trajector
     stage,
     step,
     key: questionKey(question),
-    question: question.text,
+    question: visibleText(question.text),
     dataset: question.dataset,
-    goldAnswers: question.goldAnswers,
+    goldAnswers: question.goldAnswers.map(visibleText),
     stopReason,
     searches: trajectory.turns.filter(({ passages }) => passages !== undefined).length,
     segments: viewSegments(record),
     ...(question.hops !== undefined && { hops: question.hops }),
-    ...(answer !== undefined && { answer }),
-    ...(failure !== undefined && { failure }),
+    ...(answer !== undefined && { answer: visibleText(answer) }),
+    ...(failure !== undefined && { failure: visibleText(failure) }),
     ...(reward !== undefined && { reward }),
     ...(advantage !== undefined && { advantage }),
     ...(scores && { scores }),
@@ -86,7 +88,7 @@ function viewSegments({ trajectory, pieces }: TrajectoryRecord): SegmentView[] {
         : trimEnds(textSpans(segment.text, marks)),
       ...(found && {
         passages: found.map(({ passage, score }) => ({
-          title: passage.title,
+          title: visibleText(passage.title),
           score,
           isGold: isGold(passage.id),
         })),
@@ -134,7 +136,8 @@ function trimEnds(spans: readonly SpanView[]): SpanView[] {
 }
 
 function makeSpan(text: string, gold: number): SpanView {
-  return gold === 0 ? { text } : { text, gold };
+  const visible = visibleText(text);
+  return gold === 0 ? { text: visible } : { text: visible, gold };
 }
 
 function goldWithin(marks: readonly Mark[], start: number, end: number): number {
