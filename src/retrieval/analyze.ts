@@ -30,11 +30,17 @@ export function termOf(word: string, options: AnalysisOptions): Term {
 /** The folded words of `text`: "São Tomé's 2nd" gives sao, tome, s, 2nd. */
 export function wordsOf(text: string): string[] {
   if (isAscii(text)) return text.toLowerCase().match(/[a-z0-9]+/g) ?? [];
-  const folded = text
+  // Words are cut before they are folded, which may cut them again (a fraction becomes two numbers).
+  return (text.match(WORDS) ?? []).flatMap((word) => fold(word).match(WORDS) ?? []);
+}
+
+const WORDS = /[\p{L}\p{N}\p{M}]+/gu;
+
+function fold(word: string): string {
+  return word
     .normalize("NFKD")
     .replace(/[\u0300-\u036f]+/g, "")
     .toLowerCase();
-  return folded.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 }
 
 function isAscii(text: string): boolean {

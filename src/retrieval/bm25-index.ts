@@ -10,11 +10,11 @@ import { z } from "zod";
 import type { Passage } from "../corpus/passage.ts";
 import { RetrieverError } from "../errors.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
-import { analysisOptionsSchema, wordsOf } from "./analyze.ts";
+import { analysisOptionsSchema } from "./analyze.ts";
 import { type CloseTerm, closestTerms, fuzzyOptionsSchema } from "./fuzzy.ts";
 import { Ranker, type TermEntries } from "./ranking.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "./retriever.ts";
-import { Vocabulary } from "./vocabulary.ts";
+import { QueryVocabulary } from "./vocabulary.ts";
 
 export const bm25OptionsSchema = z.strictObject({
   k1: z.number().min(0).max(10).default(1.2).describe("How soon more occurrences of a term stop to matter."),
@@ -67,14 +67,14 @@ const QUERIES_PER_TURN = 64;
 export class Bm25Index implements Retriever {
   readonly identity: RetrieverIdentity;
   readonly parts: Bm25Parts;
-  readonly #vocabulary: Vocabulary;
+  readonly #vocabulary: QueryVocabulary;
   readonly #ranker: Ranker;
   #closest: ((word: string) => CloseTerm[]) | undefined;
 
   constructor(parts: Bm25Parts) {
     this.parts = parts;
     this.identity = identityOf(parts);
-    this.#vocabulary = new Vocabulary(parts.options, parts.vocabulary);
+    this.#vocabulary = new QueryVocabulary(parts.options, parts.vocabulary);
     this.#ranker = new Ranker(parts.passages.count);
   }
 
@@ -112,7 +112,7 @@ export class Bm25Index implements Retriever {
 
   /** How much each term of the vocabulary counts in the query. Stop words count in a query of nothing else. */
   #weightsOf(query: string): Map<number, number> {
-    const words = wordsOf(query).map((word) => this.#vocabulary.find(word));
+    const words = this.#vocabulary.wordsOf(query);
     const content = words.filter(({ isStopWord }) => !isStopWord);
     const weights = new Map<number, number>();
     const add = (term: number, weight: number): void => {

@@ -2,8 +2,9 @@
  * The inverted index as typed arrays (compressed sparse rows): for each term the passages that hold it, in the
  * order of the corpus, and how often. Terms are numbered as they first appear.
  */
-import { type AnalysisOptions, wordsOf } from "./analyze.ts";
-import { Vocabulary } from "./vocabulary.ts";
+import type { AnalysisOptions } from "./analyze.ts";
+import { GrowingArray } from "./growing-array.ts";
+import { GrowingVocabulary } from "./vocabulary.ts";
 
 /** Rows are terms: the entries of term `t` are `starts[t]` to `starts[t + 1]` (exclusive). */
 export interface Postings {
@@ -32,7 +33,7 @@ export interface PostingsOptions extends AnalysisOptions {
  */
 export class PostingsBuilder {
   readonly #titleWeight: number;
-  readonly #vocabulary: Vocabulary;
+  readonly #vocabulary: GrowingVocabulary;
   /** Number of passages that hold each term. */
   readonly #passageCounts = new GrowingArray(Uint32Array);
   readonly #terms = new GrowingArray(Uint32Array);
@@ -46,7 +47,7 @@ export class PostingsBuilder {
 
   constructor({ titleWeight, ...analysis }: PostingsOptions) {
     this.#titleWeight = titleWeight;
-    this.#vocabulary = new Vocabulary(analysis);
+    this.#vocabulary = new GrowingVocabulary(analysis);
   }
 
   add({ title, text }: { readonly title: string; readonly text: string }): void {
@@ -85,23 +86,21 @@ export class PostingsBuilder {
   /** Counts the words that are no stop words; returns how many there were. */
   #countText(text: string): number {
     let length = 0;
-    for (const word of wordsOf(text)) {
-      const { number, isStopWord } = this.#vocabulary.add(word);
-      if (isStopWord) continue;
+    this.#vocabulary.forEachWord(text, ({ number, isStopWord }) => {
+      if (isStopWord) return;
       this.#count(number, 1);
       length++;
-    }
+    });
     return length;
   }
 
   /** Counts all words, `#titleWeight` times; returns the length of those that are no stop words. */
   #countTitle(title: string): number {
     let length = 0;
-    for (const word of wordsOf(title)) {
-      const { number, isStopWord } = this.#vocabulary.add(word);
+    this.#vocabulary.forEachWord(title, ({ number, isStopWord }) => {
       this.#count(number, this.#titleWeight);
       if (!isStopWord) length += this.#titleWeight;
-    }
+    });
     return length;
   }
 
@@ -126,44 +125,4 @@ function distribute(
       target.passages[place] = passage;
       target.frequencies[place] = source.frequencies[entry] as number;
     }
-}
-
-/** A typed array that doubles when it is full; what was not written is 0. */
-class GrowingArray<T extends Uint32Array | Uint16Array> {
-  readonly #type: new (
-    length: number,
-  ) => T;
-  data: T;
-  /** One more than the last index written. */
-  length = 0;
-
-  constructor(type: new (length: number) => T) {
-    this.#type = type;
-    this.data = new type(1024);
-  }
-
-  push(value: number): void {
-    if (this.length === this.data.length) this.#grow(this.length + 1);
-    this.data[this.length++] = value;
-  }
-
-  at(index: number): number {
-    return this.data[index] ?? 0;
-  }
-
-  add(index: number, value: number): void {
-    if (index >= this.data.length) this.#grow(index + 1);
-    this.data[index] = (this.data[index] as number) + value;
-    this.length = Math.max(this.length, index + 1);
-  }
-
-  trimmed(): T {
-    return this.data.slice(0, this.length) as T;
-  }
-
-  #grow(needed: number): void {
-    const larger = new this.#type(Math.max(needed, this.data.length * 2));
-    larger.set(this.data);
-    this.data = larger;
-  }
 }

@@ -1,44 +1,44 @@
 /**
- * The terms of an index and their numbers. Each word seen is remembered with its term, so that a word costs one
- * look-up instead of a stemming.
+ * The terms of an index and their numbers: one vocabulary that grows while an index is built, and one that only
+ * looks up. Both remember the words they have seen with their terms.
  */
-import { type AnalysisOptions, termOf } from "./analyze.ts";
+import { type AnalysisOptions, termOf, wordsOf } from "./analyze.ts";
+import { WordTable } from "./word-table.ts";
 
-/** What a word is in the vocabulary. */
-export interface KnownWord {
-  /** The number of its term; undefined when no passage holds the term. */
-  readonly number: number | undefined;
-  readonly term: string;
+/** A word of a text as a term of the index. */
+export interface IndexedWord {
+  /** The number of its term. */
+  readonly number: number;
+  /** Whether it carries no topic. */
   readonly isStopWord: boolean;
 }
 
-/** Longer words are not remembered, nor more words than this: memory stays bounded on a server. */
-const CACHED_WORD_LENGTH = 40;
-const CACHED_WORDS = 2_000_000;
+/** A word of a query. */
+export interface QueryWord extends Omit<IndexedWord, "number"> {
+  /** Undefined when the term is not in the vocabulary. */
+  readonly number: number | undefined;
+  readonly term: string;
+}
 
-export class Vocabulary {
+/** Gives each term the next number when it first appears. */
+export class GrowingVocabulary {
   /** The terms by number. */
-  readonly terms: string[];
-  readonly #options: AnalysisOptions;
-  readonly #numbers: Map<string, number>;
-  readonly #words = new Map<string, KnownWord>();
+  readonly terms: string[] = [];
+  readonly #numbers = new Map<string, number>();
+  readonly #words: WordTable<readonly IndexedWord[]>;
 
-  constructor(options: AnalysisOptions, terms: readonly string[] = []) {
-    this.terms = [...terms];
-    this.#options = options;
-    this.#numbers = new Map(this.terms.map((term, number) => [term, number]));
+  constructor(options: AnalysisOptions) {
+    this.#words = new WordTable((run) =>
+      wordsOf(run).map((word) => {
+        const { text, isStopWord } = termOf(word, options);
+        return { number: this.#numberOf(text), isStopWord };
+      }),
+    );
   }
 
-  /** Looks a folded word up. */
-  find(word: string): KnownWord {
-    return this.#words.get(word) ?? this.#remember(word, this.#analyze(word));
-  }
-
-  /** Looks a folded word up and gives its term the next number if it has none. */
-  add(word: string): KnownWord & { readonly number: number } {
-    const known = this.find(word);
-    if (known.number !== undefined) return known as KnownWord & { readonly number: number };
-    return this.#remember(word, { ...known, number: this.#numberOf(known.term) });
+  /** Calls `visit` for each word of `text` in order. */
+  forEachWord(text: string, visit: (word: IndexedWord) => void): void {
+    for (const words of this.#words.valuesOf(text)) for (const word of words) visit(word);
   }
 
   #numberOf(term: string): number {
@@ -47,15 +47,23 @@ export class Vocabulary {
     this.#numbers.set(term, this.terms.length);
     return this.terms.push(term) - 1;
   }
+}
 
-  #analyze(word: string): KnownWord {
-    const { text, isStopWord } = termOf(word, this.#options);
-    return { number: this.#numbers.get(text), term: text, isStopWord };
+/** Looks up the words of queries in `terms`. */
+export class QueryVocabulary {
+  readonly #words: WordTable<readonly QueryWord[]>;
+
+  constructor(options: AnalysisOptions, terms: readonly string[]) {
+    const numbers = new Map(terms.map((term, number) => [term, number]));
+    this.#words = new WordTable((run) =>
+      wordsOf(run).map((word) => {
+        const { text, isStopWord } = termOf(word, options);
+        return { number: numbers.get(text), term: text, isStopWord };
+      }),
+    );
   }
 
-  #remember<K extends KnownWord>(word: string, known: K): K {
-    if (this.#words.size >= CACHED_WORDS) this.#words.clear();
-    if (word.length <= CACHED_WORD_LENGTH) this.#words.set(word, known);
-    return known;
+  wordsOf(query: string): QueryWord[] {
+    return this.#words.valuesOf(query).flat();
   }
 }
