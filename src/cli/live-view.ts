@@ -4,52 +4,84 @@
  */
 import type { EvaluationResult } from "../evaluation/result.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
-import { type Progress, startProgress } from "../reporting/progress.ts";
+import { type Progress, type ProgressState, startProgress } from "../reporting/progress.ts";
 import { renderTranscript } from "../reporting/transcript.ts";
 import type { TrainingReporter } from "../training/reporter.ts";
 import type { CommandIo } from "./command.ts";
 
+/** Least time between two sample trajectories, so that a fast stage is not drowned in them. */
+const sampleIntervalMs = 20_000;
+
 /** A reporter that draws on `io`; call `end` when the training is over, however it ended. */
-export function liveView(io: CommandIo): TrainingReporter & { end(): void } {
-  let progress: Progress | undefined;
-  let evaluation: string | undefined;
-  let skipped = 0;
-  const end = (): void => {
-    progress?.finish();
-    progress = undefined;
-    evaluation = undefined;
-  };
+export function liveView(
+  io: Pick<CommandIo, "note" | "noteColor" | "progress">,
+): TrainingReporter & { end(): void } {
+  const line = new CurrentLine(io);
+  let stage = { name: "", steps: 0 };
+  let sampledAt = Number.NEGATIVE_INFINITY;
   return {
-    end,
-    message: (text) => {
-      end();
-      io.note(text);
-    },
+    end: () => line.end(),
+    message: (text) => line.print(text),
     stageStarted: ({ name, steps, done }) => {
-      end();
-      skipped = done;
-      const label = done === 0 ? name : `${name} (from step ${done})`;
-      progress = startProgress({ label, total: steps - done, unit: "steps" }, io.progress);
+      line.end();
+      stage = { name, steps };
+      line.start({ label: name, total: steps, unit: "steps" }, done);
     },
-    stepDone: (row) => progress?.update(row.step - skipped, stepNote(row)),
+    // An evaluation may have come in between; the stage's line then begins anew.
+    stepDone: (row) =>
+      line.update({ label: stage.name, total: stage.steps, unit: "steps" }, row.step, stepNote(row)),
     sample: (trajectory, reward) => {
-      const text = renderTranscript(trajectory, { color: io.noteColor, reward, hidePrompt: true });
-      if (progress === undefined) io.note(text);
-      else progress.print(`\n${text}`);
+      const now = io.progress.now();
+      if (now - sampledAt < sampleIntervalMs) return;
+      sampledAt = now;
+      line.print(`\n${renderTranscript(trajectory, { color: io.noteColor, reward, hidePrompt: true })}`);
     },
-    evaluationProgress: ({ name, done, total }) => {
-      if (evaluation !== name) {
-        end();
-        evaluation = name;
-        progress = startProgress({ label: `evaluating ${name}`, total, unit: "questions" }, io.progress);
-      }
-      progress?.update(done);
-    },
+    evaluationProgress: ({ name, done, total }) =>
+      line.update({ label: `evaluating ${name}`, total, unit: "questions" }, done),
     evaluationDone: ({ name, result }) => {
-      end();
+      line.end();
       io.note(`${name}: ${resultNote(result)}`);
     },
   };
+}
+
+type Task = Pick<ProgressState, "label" | "total" | "unit">;
+
+/** The one progress line that is being shown. What was done before it began does not count for its rate. */
+class CurrentLine {
+  readonly #io: Pick<CommandIo, "note" | "progress">;
+  #progress: Progress | undefined;
+  #label = "";
+  #before = 0;
+
+  constructor(io: Pick<CommandIo, "note" | "progress">) {
+    this.#io = io;
+  }
+
+  /** Begins a line for what is left of `task`. */
+  start(task: Task, before: number): void {
+    this.end();
+    const label = before === 0 ? task.label : `${task.label} (after ${before} ${task.unit})`;
+    this.#progress = startProgress({ ...task, label, total: task.total - before }, this.#io.progress);
+    this.#label = task.label;
+    this.#before = before;
+  }
+
+  /** Shows that `done` of `task` is done, on a new line when another task was shown. */
+  update(task: Task, done: number, note?: string): void {
+    if (this.#progress === undefined || this.#label !== task.label) this.start(task, done - 1);
+    this.#progress?.update(done - this.#before, note);
+  }
+
+  print(text: string): void {
+    if (this.#progress === undefined) this.#io.note(text);
+    else this.#progress.print(text);
+  }
+
+  end(): void {
+    this.#progress?.finish();
+    this.#progress = undefined;
+  }
 }
 
 /** The live score of a step: the reward where there is one, else the loss. */

@@ -1,7 +1,7 @@
 /** `forager quickstart`: a search agent from nothing, trained before your eyes, and what it has learned. */
 import { join } from "node:path";
 import { loadRecipe } from "../../config/load-recipe.ts";
-import { questionKey } from "../../corpus/question.ts";
+import { type Question, questionKey } from "../../corpus/question.ts";
 import { RunFolder } from "../../reporting/run-folder.ts";
 import type { TrajectoryRecord } from "../../reporting/trajectory-record.ts";
 import { renderTranscript } from "../../reporting/transcript.ts";
@@ -30,14 +30,13 @@ export const quickstartCommand = defineCommand({
     const summary = await trainWithView({ recipe, folder, resume: false }, io);
     const cost = costSince(started, io.progress.now());
     io.print(`\n${summaryText(summary, cost)}\n`);
-    await printExample(folder, io);
-    io.print(nextSteps(folder));
+    io.print(nextSteps(folder, await printExample(folder, io)));
     return { json: summaryJson(summary, cost) };
   },
 });
 
-/** One question before and after the training, one that was learned where there is one. */
-async function printExample(folder: string, io: CommandIo): Promise<void> {
+/** Shows one question before and after the training, one that was learned where there is one, and returns it. */
+async function printExample(folder: string, io: CommandIo): Promise<Question | undefined> {
   const run = await RunFolder.open(folder);
   const [before, after] = [await recordsOf(run, "before"), await recordsOf(run, "after")];
   const pairs = [...after.values()].flatMap((record) => {
@@ -47,9 +46,12 @@ async function printExample(folder: string, io: CommandIo): Promise<void> {
   const learned = pairs.filter(({ earlier, record }) => !isRight(earlier) && isRight(record));
   const chosen =
     learned.find(({ record }) => (record.trajectory.question.hops ?? 1) > 1) ?? learned[0] ?? pairs[0];
-  if (chosen === undefined) return;
-  io.print(`before\n${renderTranscript(chosen.earlier.trajectory, { color: io.color, hidePrompt: true })}`);
-  io.print(`after\n${renderTranscript(chosen.record.trajectory, { color: io.color, hidePrompt: true })}`);
+  if (chosen === undefined) return undefined;
+  const show = (title: string, { trajectory }: TrajectoryRecord): void =>
+    io.print(`${title}\n${renderTranscript(trajectory, { color: io.color, hidePrompt: true })}`);
+  show("before the training", chosen.earlier);
+  show("after", chosen.record);
+  return chosen.record.trajectory.question;
 }
 
 async function recordsOf(run: RunFolder, name: string): Promise<ReadonlyMap<string, TrajectoryRecord>> {
@@ -61,13 +63,19 @@ function isRight({ scores }: TrajectoryRecord): boolean {
   return scores?.em === 1;
 }
 
-function nextSteps(folder: string): string {
+function nextSteps(folder: string, question: Question | undefined): string {
+  const { text = "In which country is Heathrow?", plan = ["Heathrow"] } = question ?? {};
   return [
     `report: ${join(folder, "report.html")} (open it in a browser)`,
     "next:",
-    `  forager ask ${folder} "In which country is Heathrow?"`,
-    `  forager search ${join(folder, "index")} "Heathrow"`,
+    `  forager ask ${folder} ${quoted(text)}`,
+    `  forager search ${join(folder, "index")} ${quoted(plan[0] ?? text)}`,
     `  forager eval ${folder}`,
     "  forager train recipes/lab.yaml --out runs/lab",
   ].join("\n");
+}
+
+/** One word of a POSIX shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }
