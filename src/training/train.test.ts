@@ -1,0 +1,140 @@
+import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseRecipe } from "../config/load-recipe.ts";
+import type { Recipe } from "../config/recipe.ts";
+import { FileError, InterruptedError } from "../errors.ts";
+import type { MetricRow } from "../reporting/metric-row.ts";
+import { RunFolder } from "../reporting/run-folder.ts";
+import { silentReporter, type TrainingReporter } from "./reporter.ts";
+import { train } from "./train.ts";
+
+// What this file locks: equal seeds give equal runs; a run that was interrupted, or killed at any file operation
+// after a checkpoint, goes on with the same next batch and the same numbers; nothing is written over a run.
+const yaml = `
+name: tiny
+seed: 3
+data: { type: world, world: { name: lab, entities: 60, hops: [1, 2], trainQuestions: 60, testQuestions: 12 } }
+environment: { codec: compact, prompt: bare, passageTemplate: text, k: 1, maxSearches: 2, maxTurnTokens: 8, maxObservationTokens: 24 }
+model: { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 1, feedForward: 24, contextLength: 128, vocabularySize: 300 }
+engine: { type: embedded, threads: 1 }
+stages:
+  - { type: supervised, name: warm-up, steps: 3, batchSize: 4, schedule: { learningRate: 0.01 } }
+  - type: reinforcement
+    name: grpo
+    steps: 4
+    questionsPerStep: 3
+    schedule: { learningRate: 0.01 }
+    reward: { type: format, structure: 0.2, finalFormat: 0.1, retrieval: 0 }
+    algorithm: { groupSize: 3, minibatchSize: 5, kl: { coefficient: 0.1 }, rejectGroupsWithoutSignal: false }
+evaluation: { n: 5, everySteps: 2 }
+`;
+const recipe = parseRecipe(yaml, { file: "tiny.yaml" });
+
+let folder: string;
+let whole: readonly MetricRow[];
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forager-train-"));
+  await run("whole", recipe);
+  whole = await metricsOf("whole");
+});
+afterAll(async () => await rm(folder, { recursive: true, force: true }));
+
+describe("train", () => {
+  it("writes a row for each step, every evaluation, the world's files and a report", async () => {
+    expect(whole.map(({ stage, step }) => `${stage} ${step}`)).toEqual([
+      ...[1, 2, 3].map((step) => `warm-up ${step}`),
+      ...[1, 2, 3, 4].map((step) => `grpo ${step}`),
+    ]);
+    expect(await readdir(join(folder, "whole", "evaluation"))).toEqual([
+      "after.json",
+      "before.json",
+      "grpo-2.json",
+    ]);
+    expect(await readdir(join(folder, "whole", "data"))).toEqual([
+      "corpus.jsonl",
+      "test.jsonl",
+      "train.jsonl",
+    ]);
+    expect(await readFile(join(folder, "whole", "report.html"), "utf8")).toContain("<html");
+  });
+
+  it("samples what it trains on: log-probabilities agree before each step's first update", () => {
+    for (const row of whole.filter(({ stage }) => stage === "grpo"))
+      expect(row["parity/maxLogprobDifference"]).toBeLessThan(1e-3);
+  });
+
+  it("gives the same numbers for the same seed, and others for another", async () => {
+    await run("again", recipe);
+    expect(timeless(await metricsOf("again"))).toEqual(timeless(whole));
+    await run("other", { ...recipe, seed: 4 });
+    expect(timeless(await metricsOf("other"))).not.toEqual(timeless(whole));
+  });
+
+  it.each([
+    ["warm-up", 2],
+    ["grpo", 1],
+    ["grpo", 3],
+  ])("stops after %s %i when interrupted and goes on with the same numbers", async (stage, step) => {
+    const name = `interrupted-${stage}-${step}`;
+    const abort = new AbortController();
+    const stopping: TrainingReporter = {
+      ...silentReporter,
+      stepDone: (row) => {
+        if (row.stage === stage && row.step === step) abort.abort();
+      },
+    };
+    await expect(run(name, recipe, { signal: abort.signal, reporter: stopping })).rejects.toThrow(
+      InterruptedError,
+    );
+    await run(name, recipe, { resume: true });
+    expect(timeless(await metricsOf(name))).toEqual(timeless(whole));
+  });
+
+  it("drops the torn step of a kill between two checkpoints and does it again", async () => {
+    const sparse = { ...recipe, checkpoint: { everySteps: 3, keep: 9 } };
+    await run("sparse", sparse);
+    const killed = join(folder, "killed");
+    await cp(join(folder, "sparse"), killed, { recursive: true });
+    // As after a kill in step 2 of grpo: rows and trajectories are there, the checkpoints of 6 and 7 steps are not.
+    for (const step of [6, 7]) await rm(join(killed, "checkpoints", String(step)), { recursive: true });
+    await run("killed", sparse, { resume: true });
+    expect(timeless(await metricsOf("killed"))).toEqual(timeless(whole));
+    const records = await (await RunFolder.open(killed)).readTrajectories("grpo");
+    expect(records.map(({ step }) => step)).toEqual([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
+  });
+
+  it("refuses a folder that exists and leaves it as it was", async () => {
+    const before = await readFile(join(folder, "whole", "metrics.jsonl"), "utf8");
+    await expect(run("whole", recipe)).rejects.toThrow(FileError);
+    expect(await readFile(join(folder, "whole", "metrics.jsonl"), "utf8")).toBe(before);
+  });
+});
+
+async function run(
+  name: string,
+  what: Recipe,
+  options: { resume?: boolean; signal?: AbortSignal; reporter?: TrainingReporter } = {},
+): Promise<void> {
+  await train({
+    recipe: what,
+    folder: join(folder, name),
+    resume: false,
+    reporter: silentReporter,
+    now: () => performance.now(),
+    codeVersion: "test",
+    ...options,
+  });
+}
+
+async function metricsOf(name: string): Promise<MetricRow[]> {
+  return await (await RunFolder.open(join(folder, name))).readMetrics();
+}
+
+/** Rows without what a clock or the machine decides. */
+function timeless(rows: readonly MetricRow[]): object[] {
+  return rows.map((row) =>
+    Object.fromEntries(Object.entries(row).filter(([key]) => !/^(time|rate|memory)\//.test(key))),
+  );
+}
