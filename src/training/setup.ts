@@ -126,7 +126,9 @@ export async function createEngine(recipe: Recipe, data: TrainingData): Promise<
   if (model.type === "checkpoint") return await EmbeddedEngine.open(model.path, engineOptions(recipe));
   const { type: _, ...options } = model;
   const tokenizer = trainTokenizer(recipe, data);
-  return await EmbeddedEngine.create(options, { tokenizer, seed: recipe.seed }, engineOptions(recipe));
+  // A small corpus has fewer pieces than were asked for; an id without a piece must never be sampled.
+  const shape = { ...options, vocabularySize: tokenizer.vocabularySize };
+  return await EmbeddedEngine.create(shape, { tokenizer, seed: recipe.seed }, engineOptions(recipe));
 }
 
 export function engineOptions({ engine, stages }: Pick<Recipe, "engine" | "stages">): EmbeddedEngineOptions {
