@@ -4,18 +4,25 @@
  * collector with the other or with the bench, and rounds can alternate.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { createInterface, type Interface } from "node:readline";
+import { createInterface } from "node:readline";
 
 export type Answer = Readonly<Record<string, unknown>>;
 
 /** The worker said that it could not do what was asked, or ended. */
 export class WorkerError extends Error {}
 
+interface Pending {
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: WorkerError) => void;
+}
+
 export class Worker {
   readonly #process: ChildProcessWithoutNullStreams;
-  readonly #lines: Interface;
   readonly #name: string;
   #errors = "";
+  #pending: Pending | undefined;
+  /** Why the process is gone; absent while it lives. */
+  #end: string | undefined;
 
   constructor(command: string, args: readonly string[]) {
     this.#name = [command, ...args].join(" ");
@@ -23,39 +30,40 @@ export class Worker {
     this.#process.stderr.on("data", (chunk: Buffer) => {
       this.#errors = (this.#errors + chunk.toString()).slice(-2000);
     });
-    this.#process.stdin.on("error", () => undefined); // a dead child is reported by the pending request
-    this.#lines = createInterface({ input: this.#process.stdout });
+    this.#process.stdin.on("error", () => undefined); // a process that is gone is reported by its end
+    this.#process.on("error", (error) => this.#finish(error.message));
+    this.#process.on("close", (code, signal) => this.#finish(`ended with ${signal ?? `code ${code}`}`));
+    createInterface({ input: this.#process.stdout }).on("line", (line) => this.#receive(line));
   }
 
   /** Sends one request and waits for its answer; one request at a time. Throws `WorkerError`. */
   request(operation: string, parameters: Answer = {}): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const fail = (reason: string): void => {
-        stop();
-        reject(new WorkerError(`${this.#name}: ${reason}${this.#errors === "" ? "" : `\n${this.#errors}`}`));
-      };
-      const onLine = (line: string): void => {
-        if (!line.startsWith("{")) return;
-        stop();
-        const answer = JSON.parse(line) as Answer;
-        if (answer.ok === true) resolve(answer);
-        else reject(new WorkerError(String(answer.error)));
-      };
-      const onError = (error: Error): void => fail(error.message);
-      const onExit = (code: number | null): void => fail(`ended with code ${code}`);
-      const stop = (): void => {
-        this.#lines.off("line", onLine);
-        this.#process.off("error", onError).off("exit", onExit);
-      };
-      this.#lines.on("line", onLine);
-      this.#process.on("error", onError).on("exit", onExit);
-      this.#process.stdin.write(`${JSON.stringify({ op: operation, ...parameters })}\n`);
+      this.#pending = { resolve, reject };
+      if (this.#end !== undefined) this.#finish(this.#end);
+      else this.#process.stdin.write(`${JSON.stringify({ op: operation, ...parameters })}\n`);
     });
   }
 
   close(): void {
-    this.#process.removeAllListeners("exit");
     this.#process.stdin.end();
     this.#process.kill();
+  }
+
+  /** Lines that are no JSON object are messages of libraries. */
+  #receive(line: string): void {
+    const pending = this.#pending;
+    if (!line.startsWith("{") || pending === undefined) return;
+    this.#pending = undefined;
+    const answer = JSON.parse(line) as Answer;
+    if (answer.ok === true) pending.resolve(answer);
+    else pending.reject(new WorkerError(`${this.#name}: ${answer.error}`));
+  }
+
+  #finish(reason: string): void {
+    this.#end ??= reason;
+    const details = this.#errors === "" ? "" : `\n${this.#errors}`;
+    this.#pending?.reject(new WorkerError(`${this.#name}: ${this.#end}${details}`));
+    this.#pending = undefined;
   }
 }
