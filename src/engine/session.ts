@@ -35,6 +35,8 @@ export class Session {
         executionMode: "sequential",
         graphOptimizationLevel: "all",
         logSeverityLevel: 3,
+        // Idle threads that spin double the time of a step as soon as anything else runs on the machine.
+        extra: { session: { intra_op: { allow_spinning: "0" } } },
       });
       return new Session(session);
     } catch (cause) {
