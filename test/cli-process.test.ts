@@ -1,0 +1,84 @@
+/** The program as a process: exit codes, signals and pipes, which tests inside the process cannot see. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { access, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { tinyRecipe } from "./tiny-recipe.ts";
+
+const root = join(import.meta.dirname, "..");
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forager-process-"));
+  await writeFile(join(folder, "long.yaml"), tinyRecipe.replace("steps: 2", "steps: 1000000"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
+function start(...argv: readonly string[]): Child {
+  const command = ["--import", "tsx", join(root, "src", "cli", "main.ts"), ...argv];
+  return spawn(process.execPath, command, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function ended(child: Child): Promise<Ended> {
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk));
+  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk));
+  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  return { code, stdout, stderr };
+}
+
+describe("the program", () => {
+  test("prints its version and ends with 0, bad usage with 2", async () => {
+    const [version, usage] = await Promise.all([ended(start("--version")), ended(start("trian"))]);
+    expect(version).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: "" });
+    expect(usage).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining('did you mean "train"?'),
+    });
+  });
+
+  test("an interrupt saves the state, says how to go on, and ends with 130", async () => {
+    const run = join(folder, "run");
+    const child = start("train", join(folder, "long.yaml"), "--out", run, "--json");
+    const end = ended(child);
+    await until(join(run, "checkpoints", "3"), child);
+    child.kill("SIGINT");
+    const { code, stdout, stderr } = await end;
+    expect(code).toBe(130);
+    expect(stderr).toMatch(
+      /forager: stopped after step \d+ of 1000002; go on with: forager train --resume .*run\n$/,
+    );
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "interrupted" } });
+    await access(join(run, "report.html"));
+  });
+
+  test("a reader that goes away is no error", async () => {
+    const child = start("--help");
+    child.stdout.destroy();
+    const { code, stderr } = await ended(child);
+    expect([code, stderr]).toEqual([0, ""]);
+  });
+});
+
+/** Waits for a file that `child` is to write; an end of the child ends the waiting. */
+async function until(path: string, child: Child): Promise<void> {
+  while (child.exitCode === null) {
+    const isThere = await access(path).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
