@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { runForTest } from "../../test/run-cli.ts";
 import { commands } from "./commands.ts";
 import { packageVersion } from "./package.ts";
+import { run } from "./run.ts";
 
 describe("run", () => {
   test("without a command shows the commands and fails as bad usage", async () => {
@@ -62,5 +63,24 @@ describe("run", () => {
     expect(code).toBe(1);
     expect(stdout.trim()).not.toContain("\n");
     expect(json).toMatchObject({ error: { message: expect.stringContaining("/no/such/index") } });
+  });
+
+  test("an error that is no one's but ours shows where it came from and asks for a report", async () => {
+    let stderr = "";
+    const broken = {
+      write: () => {
+        throw new Error("boom");
+      },
+    };
+    const code = await run(["--version"], {
+      stdout: broken,
+      stderr: { write: (text) => (stderr += text) },
+      signal: new AbortController().signal,
+      allowsColor: false,
+      now: () => new Date(0),
+      clock: () => 0,
+    });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/Error: boom\n +at [\s\S]*this is a bug in forager; please report it/);
   });
 });
