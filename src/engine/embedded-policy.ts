@@ -118,7 +118,9 @@ export class EmbeddedPolicy implements Policy {
     for (const [row, extension] of extensions.entries()) {
       const entry = this.#pool.extended(extension);
       if (!entry) continue;
-      entry.job.advance(logprobs.subarray(row * vocabularySize, (row + 1) * vocabularySize));
+      // Ids beyond the tokenizer's (a padded table) have no text and are never drawn.
+      const start = row * vocabularySize;
+      entry.job.advance(logprobs.subarray(start, start + this.#tokenizer.vocabularySize));
       if (entry.job.finishReason === undefined) continue;
       this.#pool.release(extension.slot);
       entry.resolve(entry.job.completion());

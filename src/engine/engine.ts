@@ -11,7 +11,7 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 export interface LossReport {
   /** The sum that was differentiated. */
   readonly loss: number;
-  /** Current log-probability of every target, one array (T) for each datum, in order. */
+  /** Current log-probability of every target that has a weight, 0 elsewhere; one array (T) for each datum, in order. */
   readonly logprobs: readonly Float32Array[];
 }
 

@@ -1,5 +1,5 @@
 /** The weights of a model as arrays that JavaScript owns, by Hugging Face's names; every graph reads these very arrays. */
-import { random } from "../shared/random.ts";
+import { type Random, random } from "../shared/random.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
 import type { Feed } from "./session.ts";
 
@@ -11,16 +11,17 @@ export interface Parameter {
 export type ParameterSet = ReadonlyMap<string, Parameter>;
 
 /**
- * Fresh weights: normal with deviation 1/sqrt(fan-in), embeddings 0.02 (they meet a normalisation first), the
- * two layers that write into the residual stream smaller by sqrt(2 layers), as in GPT-2; scales are 1.
+ * Fresh weights: normal with deviation 1/sqrt(fan-in); the two layers that write into the residual stream
+ * smaller by sqrt(2 layers), as in GPT-2; scales are 1. Embeddings have deviation 1 where they are a table of
+ * their own: a token that fills the residual stream is copied by attention much sooner (docs/LOG.md). Tied to
+ * the output layer they have its 1/sqrt(width), or the first logits would be far apart.
  */
 export function initializeParameters(model: ModelOptions, seed: number): Map<string, Parameter> {
-  const residual = Math.sqrt(2 * model.layers);
   return new Map(
     [...parameterShapes(model)].map(([name, shape]) => {
       const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
       if (shape.length === 1) data.fill(1);
-      else fillNormal(data, deviation(name, shape, residual), seed, name);
+      else fillNormal(data, deviation(name, shape, model), random(seed, "parameter", name));
       return [name, { shape, data }];
     }),
   );
@@ -41,13 +42,12 @@ export function parameterFeeds(parameters: ParameterSet, prefix = ""): [string, 
   return [...parameters].map(([name, parameter]) => [prefix + name, parameter]);
 }
 
-function deviation(name: string, shape: readonly number[], residual: number): number {
-  if (name.includes("embed_tokens")) return 0.02;
+function deviation(name: string, shape: readonly number[], { layers, tieEmbeddings }: ModelOptions): number {
   const fanIn = 1 / Math.sqrt(shape[1] as number);
-  return name.includes("o_proj") || name.includes("down_proj") ? fanIn / residual : fanIn;
+  if (name.includes("embed_tokens")) return tieEmbeddings ? fanIn : 1;
+  return name.includes("o_proj") || name.includes("down_proj") ? fanIn / Math.sqrt(2 * layers) : fanIn;
 }
 
-function fillNormal(data: Float32Array, scale: number, seed: number, name: string): void {
-  const chance = random(seed, "parameter", name);
+function fillNormal(data: Float32Array, scale: number, chance: Random): void {
   for (let i = 0; i < data.length; i++) data[i] = chance.normal() * scale;
 }

@@ -226,10 +226,10 @@ export class RunFolder {
     return (await this.checkpoints()).at(-1);
   }
 
-  /** Removes all but the newest `keep` checkpoints (at least 1) and what a kill left half written. */
-  async pruneCheckpoints(keep: number): Promise<void> {
+  /** Removes all but the newest `keep` checkpoints (at least 1), that of step `best`, and what a kill left half written. */
+  async pruneCheckpoints(keep: number, best?: number): Promise<void> {
     this.#requireWritable();
-    await keepNewestCheckpoints(this.#checkpointsPath, keep);
+    await keepNewestCheckpoints(this.#checkpointsPath, keep, best);
   }
 
   /** Replaces `state.json` in one step; `state` is any JSON value. */

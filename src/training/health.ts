@@ -12,6 +12,21 @@ export function judgeHealth(stage: Stage, history: readonly MetricRow[]): Verdic
   return { type: "stop", reason: `the loss or its gradient is no number any more (${values.join(", ")})` };
 }
 
+/** Steps whose rewards are averaged to find the best ones. */
+const bestWindow = 5;
+
+/** The step at the end of the best moving average of the reward; the last one where no reward is given. */
+export function bestStep(history: readonly MetricRow[]): number {
+  let best = { step: history.at(-1)?.step ?? 0, average: Number.NEGATIVE_INFINITY };
+  for (let end = Math.min(bestWindow, history.length); end <= history.length; end++) {
+    const rewards = history.slice(Math.max(0, end - bestWindow), end).map((row) => row["reward/mean"]);
+    if (rewards.some((reward) => reward === undefined)) continue;
+    const average = rewards.reduce<number>((sum, reward) => sum + (reward as number), 0) / rewards.length;
+    if (average >= best.average) best = { step: (history[end - 1] as MetricRow).step, average };
+  }
+  return best.step;
+}
+
 function healthOf(row: MetricRow): StepHealth {
   const loss = row["loss/value"];
   const gradientNorm = row["gradient/norm"];

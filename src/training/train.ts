@@ -18,7 +18,7 @@ import type { MetricRow, RunPosition } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { createFolderAtomic } from "../shared/files.ts";
-import { judgeHealth } from "./health.ts";
+import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
 import { positionAfter, stepsBefore, totalSteps } from "./position.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
@@ -87,6 +87,8 @@ class Training {
   /** Steps of all stages that are done, and the count that the newest checkpoint holds. */
   #done = 0;
   #saved: number | undefined;
+  /** The count after which the reward was at its best; its checkpoint is kept. */
+  #best: number | undefined;
 
   constructor(input: TrainingInput, parts: Parts) {
     this.#input = input;
@@ -142,9 +144,10 @@ class Training {
     });
     while (this.#done < start + stage.steps) {
       const row = await this.#step(stage, this.#done - start, reference);
+      await this.#requireHealth(stage, [...history, row]);
       this.#done++;
       history.push(await this.#afterStep(stage, row));
-      this.#requireHealth(stage, history);
+      this.#best = start + bestStep(history);
     }
   }
 
@@ -161,7 +164,7 @@ class Training {
       reference,
       signal,
     };
-    try {
+    return await this.#savedWhenAborted(async () => {
       signal?.throwIfAborted();
       if (stage.type === "supervised") return await supervisedStep(lesson, stage, step);
       const { row, sampled } = await reinforcementStep(lesson, stage, step);
@@ -169,6 +172,15 @@ class Training {
       const example = sampled.find(({ reward }) => reward !== undefined);
       if (example) reporter.sample(example.trajectory, example.reward as number);
       return row;
+    });
+  }
+
+  /** Runs work that changes no weights when it is aborted; then the state is saved and the user told how to go on. */
+  async #savedWhenAborted<T>(work: () => Promise<T>): Promise<T> {
+    const { recipe, signal } = this.#input;
+    const { run } = this.#parts;
+    try {
+      return await work();
     } catch (error) {
       if (!signal?.aborted) throw error;
       if (this.#saved !== this.#done) await this.#save();
@@ -191,11 +203,9 @@ class Training {
       const result = await this.#evaluate(`${stage.name}-${row.step}`, { stage: stage.name, step: row.step });
       complete = { ...complete, ...evaluationMetrics(result), "time/evaluation": (now() - started) / 1000 };
     }
-    const isSaved = this.#done % recipe.checkpoint.everySteps === 0 || row.step === stage.steps;
-    const started = now();
-    if (isSaved) await this.#save();
-    if (isSaved) complete = { ...complete, "time/checkpoint": (now() - started) / 1000 };
+    // The row first: a kill between the two leaves a row too many, which resuming drops, and never one too few.
     await run.appendMetrics(complete);
+    if (this.#done % recipe.checkpoint.everySteps === 0 || row.step === stage.steps) await this.#save();
     reporter.stepDone(complete);
     return complete;
   }
@@ -203,23 +213,27 @@ class Training {
   async #save(): Promise<void> {
     const { run, engine } = this.#parts;
     await run.writeCheckpoint(this.#done, (folder) => engine.save(folder));
-    await run.pruneCheckpoints(this.#input.recipe.checkpoint.keep);
+    await run.pruneCheckpoints(this.#input.recipe.checkpoint.keep, this.#best);
     this.#saved = this.#done;
   }
 
-  /** Stops a training that has gone wrong; what was saved before the decline stays. */
-  #requireHealth(stage: Stage, history: readonly MetricRow[]): void {
+  /** Stops a training that has gone wrong before its weights are saved; the best checkpoint so far stays. */
+  async #requireHealth(stage: Stage, history: readonly MetricRow[]): Promise<void> {
     const verdict = judgeHealth(stage, history);
     if (verdict.type === "ok") return;
+    const { run } = this.#parts;
+    await run.appendMetrics(history.at(-1) as MetricRow);
+    const kept = (await run.checkpoints()).map(({ step }) => step);
+    const good = kept.filter((step) => step <= Math.max(this.#best ?? 0, kept[0] ?? 0)).at(-1);
     throw new TrainingError(
-      `training stopped in step ${history.at(-1)?.step} of ${stage.name}: ${verdict.reason}. The checkpoints in ${join(this.#parts.run.path, "checkpoints")} are from before and after the decline; lower the learning rate or see the report`,
+      `training stopped in step ${history.at(-1)?.step} of ${stage.name}: ${verdict.reason}. The last good checkpoint is ${run.checkpointFolder(good ?? 0)}; start from it with a lower learning rate, see ${run.reportPath}`,
     );
   }
 
   async #evaluate(name: string, at: RunPosition): Promise<EvaluationResult> {
     const { recipe, reporter, signal, now, codeVersion } = this.#input;
     const { run, engine, data } = this.#parts;
-    const { result, trajectories } = await evaluate({
+    const work = evaluate({
       policy: engine.policy(),
       retriever: data.retriever,
       environment: recipe.environment,
@@ -234,6 +248,7 @@ class Training {
       ...(signal && { signal }),
       onProgress: (progress) => reporter.evaluationProgress({ name, ...progress }),
     });
+    const { result, trajectories } = await this.#savedWhenAborted(() => work);
     await storeEvaluation(run, { name, at, result, trajectories, tokenizer: engine.tokenizer });
     reporter.evaluationDone({ name, result });
     return result;
