@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { RetrieverError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
+import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
 import { type EnvironmentOptions, environmentOptionsSchema } from "./environment-options.ts";
-import { scriptedRetriever } from "./scripted-retriever.ts";
 import { SearchEnvironment } from "./search-environment.ts";
 
 const question = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
-import { scriptedRetriever } from "../environment/scripted-retriever.ts";
 import { RetrieverError } from "../errors.ts";
+import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
 import { runRollout } from "../rollout/rollout.ts";
 import { scriptedPolicy } from "../rollout/scripted-policy.ts";
 import { type RewardOptions, reward, rewardOptionsSchema } from "./reward.ts";

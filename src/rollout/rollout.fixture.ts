@@ -5,8 +5,8 @@
 import type { Passage } from "../corpus/passage.ts";
 import type { Question } from "../corpus/question.ts";
 import { type EnvironmentOptions, environmentOptionsSchema } from "../environment/environment-options.ts";
-import { scriptedRetriever } from "../environment/scripted-retriever.ts";
 import { searchR1Tags } from "../environment/search-r1-codec.ts";
+import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
 import { type RolloutInput, runRollout } from "./rollout.ts";
 import { scriptedPolicy } from "./scripted-policy.ts";

@@ -5,8 +5,8 @@
 import { describe, expect, test } from "vitest";
 import type { Passage } from "../corpus/passage.ts";
 import { questionKey } from "../corpus/question.ts";
-import { scriptedRetriever } from "../environment/scripted-retriever.ts";
 import { searchR1Codec } from "../environment/search-r1-codec.ts";
+import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
 import type { Policy } from "./policy.ts";
 import { passage, play, prompt, question, tokenizer } from "./rollout.fixture.ts";

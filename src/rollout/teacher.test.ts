@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { type Question, questionKey } from "../corpus/question.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
-import { scriptedRetriever } from "../environment/scripted-retriever.ts";
 import { searchR1Tags } from "../environment/search-r1-codec.ts";
 import { ConfigError } from "../errors.ts";
+import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
 import { demonstrate, teacherActions, teacherOptionsSchema } from "./teacher.ts";
 import { policyTokenCount, queries, trajectoryTokens } from "./trajectory-view.ts";
