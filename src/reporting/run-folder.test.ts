@@ -3,7 +3,6 @@ import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "no
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { z } from "zod";
 import { DataFormatError, FileError } from "../errors.ts";
 import type { EvaluationResult } from "../evaluation/result.ts";
 import { makeRecord } from "./made-up.suite.ts";
@@ -88,7 +87,7 @@ describe("the lock", () => {
     await (await RunFolder.create(path, contents)).close();
     await lockBy({ pid: process.pid, host: hostname() });
     await using run = await RunFolder.resume(path);
-    await run.writeState({});
+    await run.appendMetrics({ stage: "grpo", step: 1 });
   });
 
   it("of a living process or of another host stands", async () => {
@@ -130,6 +129,19 @@ describe("metrics and trajectories", () => {
     expect(await run.readTrajectories("before")).toHaveLength(1);
   });
 
+  it("takes what became known later into the last row", async () => {
+    await using run = await RunFolder.create(path, contents);
+    await run.appendMetrics({ stage: "grpo", step: 1 });
+    await run.appendMetrics({ stage: "grpo", step: 2 });
+    await run.replaceLastMetrics({ stage: "grpo", step: 2, "evaluation/em": 0.5 });
+    await run.appendMetrics({ stage: "grpo", step: 3 });
+    expect(await run.readMetrics()).toEqual([
+      { stage: "grpo", step: 1 },
+      { stage: "grpo", step: 2, "evaluation/em": 0.5 },
+      { stage: "grpo", step: 3 },
+    ]);
+  });
+
   it("forgets the line that a kill cut off", async () => {
     await (await RunFolder.create(path, contents)).close();
     await appendFile(join(path, "metrics.jsonl"), '{"stage":"grpo","step":1}\n{"stage":"grpo","st');
@@ -152,21 +164,18 @@ describe("metrics and trajectories", () => {
   });
 });
 
-describe("evaluations and state", () => {
+describe("evaluations", () => {
   it("come back as they were written", async () => {
     await using run = await RunFolder.create(path, contents);
     await run.writeEvaluation("before", result, { stage: "grpo", step: 0 });
     expect(await run.readEvaluations()).toEqual([{ name: "before", stage: "grpo", step: 0, result }]);
-    const state = z.object({ step: z.number() });
-    expect(await run.readState(state)).toBeUndefined();
-    await run.writeState({ step: 7 });
-    expect(await run.readState(state)).toEqual({ step: 7 });
   });
 
   it("name the file when it is damaged", async () => {
     await using run = await RunFolder.create(path, contents);
-    await writeFile(join(path, "state.json"), '{"step":');
-    await expect(run.readState(z.unknown())).rejects.toThrow(DataFormatError);
+    await writeFile(join(path, "evaluation", "before.json"), '{"name":');
+    await expect(run.readEvaluations()).rejects.toThrow(DataFormatError);
+    await expect(run.readEvaluations()).rejects.toThrow("before.json");
   });
 });
 

@@ -3,8 +3,8 @@
  *
  *   recipe.yaml       the resolved recipe          checkpoints/<step>/    whole or absent, never partial
  *   contract.json     what the scores depend on    evaluation/<name>.json one result each
- *   metrics.jsonl     one row a step               state.json             what is needed to resume
- *   trajectories/<name>.jsonl                      report.html            written by `writeReport`
+ *   metrics.jsonl     one row a step               report.html            written by `writeReport`
+ *   trajectories/<name>.jsonl                      run.lock               the process that is writing
  *
  * A kill at any moment leaves every file whole, but for a torn last line of a `.jsonl` file, which readers skip
  * and the next writer cuts off. One process at a time writes a run; any number may read.
@@ -127,6 +127,13 @@ export class RunFolder {
     await this.#append(this.#metricsPath, [toStoredRow(row)]);
   }
 
+  /** Puts `row` in the place of the last one in one step: more became known about the step it is of. */
+  async replaceLastMetrics(row: MetricRow): Promise<void> {
+    this.#requireWritable();
+    const rows = (await this.readMetrics()).slice(0, -1);
+    await writeJsonLines(this.#metricsPath, [...rows, row].map(toStoredRow));
+  }
+
   /** All rows in the order they were written. Throws `DataFormatError` with file and line. */
   readMetrics(): Promise<MetricRow[]> {
     return readJsonLines(this.#metricsPath, metricRowSchema);
@@ -230,19 +237,6 @@ export class RunFolder {
   async pruneCheckpoints(keep: number, best?: number): Promise<void> {
     this.#requireWritable();
     await keepNewestCheckpoints(this.#checkpointsPath, keep, best);
-  }
-
-  /** Replaces `state.json` in one step; `state` is any JSON value. */
-  async writeState(state: unknown): Promise<void> {
-    this.#requireWritable();
-    await writeFileAtomic(join(this.path, "state.json"), `${JSON.stringify(state, null, 2)}\n`);
-  }
-
-  /** What `writeState` wrote last, checked by `schema`; undefined when there is none. Throws `DataFormatError`. */
-  async readState<T>(schema: z.ZodType<T>): Promise<T | undefined> {
-    const path = join(this.path, "state.json");
-    if (!(await exists(path))) return undefined;
-    return parseRecord(await readText(path), schema, { file: path });
   }
 
   get #checkpointsPath(): string {

@@ -92,6 +92,26 @@ describe("train", () => {
     expect(timeless(await metricsOf(name))).toEqual(timeless(whole));
   });
 
+  it.each(["before", "grpo-2", "after"])(
+    "stops in the evaluation %s when interrupted and makes up for it",
+    async (evaluation) => {
+      const name = `interrupted-in-${evaluation}`;
+      const abort = new AbortController();
+      const stopping: TrainingReporter = {
+        ...silentReporter,
+        evaluationProgress: (progress) => {
+          if (progress.name === evaluation) abort.abort();
+        },
+      };
+      await expect(run(name, recipe, { signal: abort.signal, reporter: stopping })).rejects.toThrow(
+        InterruptedError,
+      );
+      await run(name, recipe, { resume: true });
+      expect(timeless(await metricsOf(name))).toEqual(timeless(whole));
+      expect(await evaluationsOf(name)).toEqual(await evaluationsOf("whole"));
+    },
+  );
+
   it("drops the torn step of a kill between two checkpoints and does it again", async () => {
     const sparse = { ...recipe, checkpoint: { everySteps: 3, keep: 9 } };
     await run("sparse", sparse);
@@ -130,6 +150,16 @@ async function run(
 
 async function metricsOf(name: string): Promise<MetricRow[]> {
   return await (await RunFolder.open(join(folder, name))).readMetrics();
+}
+
+async function evaluationsOf(name: string): Promise<object[]> {
+  const stored = await (await RunFolder.open(join(folder, name))).readEvaluations();
+  return stored.map(({ name, stage, step, result: { summary } }) => ({
+    name,
+    stage,
+    step,
+    em: summary.overall.em,
+  }));
 }
 
 /** Rows without what a clock or the machine decides. */

@@ -18,6 +18,7 @@ import type { MetricRow, RunPosition } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { createFolderAtomic } from "../shared/files.ts";
+import { evaluationMetrics, isEvaluationDue } from "./evaluation-metrics.ts";
 import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
 import { positionAfter, stepsBefore, totalSteps } from "./position.ts";
@@ -136,12 +137,15 @@ class Training {
     const reference = await this.#reference(stage, isStart);
     if (isStart && index > 0) await engine.resetOptimizer();
     const history = (await run.readMetrics()).filter((row) => row.stage === stage.name);
+    this.#best = start + bestStep(history);
     reporter.stageStarted({
       name: stage.name,
       type: stage.type,
       steps: stage.steps,
       done: this.#done - start,
     });
+    const last = history.at(-1);
+    if (last !== undefined) history.splice(-1, 1, await this.#evaluateStep(stage, last));
     while (this.#done < start + stage.steps) {
       const row = await this.#step(stage, this.#done - start, reference);
       await this.#requireHealth(stage, [...history, row]);
@@ -191,22 +195,27 @@ class Training {
     }
   }
 
-  /** Evaluates and saves where the recipe asks for it, and writes the step's metrics; returns them complete. */
+  /** Writes the step's metrics, evaluates and saves where the recipe asks for it; returns the metrics complete. */
   async #afterStep(stage: Stage, row: MetricRow): Promise<MetricRow> {
-    const { recipe, reporter, now } = this.#input;
-    const { run } = this.#parts;
-    const { everySteps } = recipe.evaluation;
-    const isDue = stage.type === "reinforcement" && everySteps !== undefined && row.step % everySteps === 0;
-    let complete: MetricRow = { ...row, "memory/peakBytes": process.resourceUsage().maxRSS * 1024 };
-    if (isDue && row.step < stage.steps) {
-      const started = now();
-      const result = await this.#evaluate(`${stage.name}-${row.step}`, { stage: stage.name, step: row.step });
-      complete = { ...complete, ...evaluationMetrics(result), "time/evaluation": (now() - started) / 1000 };
-    }
-    // The row first: a kill between the two leaves a row too many, which resuming drops, and never one too few.
-    await run.appendMetrics(complete);
+    const { recipe, reporter } = this.#input;
+    const measured: MetricRow = { ...row, "memory/peakBytes": process.resourceUsage().maxRSS * 1024 };
+    // The row first: a kill before the checkpoint leaves a row too many, which resuming drops, and never one too few.
+    await this.#parts.run.appendMetrics(measured);
+    const complete = await this.#evaluateStep(stage, measured);
     if (this.#done % recipe.checkpoint.everySteps === 0 || row.step === stage.steps) await this.#save();
     reporter.stepDone(complete);
+    return complete;
+  }
+
+  /** Adds the evaluation that is due after a step to its row. One that was interrupted is made up for on resuming. */
+  async #evaluateStep(stage: Stage, row: MetricRow): Promise<MetricRow> {
+    const { recipe, now } = this.#input;
+    if (!isEvaluationDue(recipe, stage, row)) return row;
+    const started = now();
+    const result = await this.#evaluate(`${stage.name}-${row.step}`, { stage: stage.name, step: row.step });
+    const seconds = { "time/evaluation": (now() - started) / 1000 };
+    const complete: MetricRow = { ...row, ...evaluationMetrics(result), ...seconds };
+    await this.#parts.run.replaceLastMetrics(complete);
     return complete;
   }
 
@@ -286,14 +295,4 @@ function evaluatedStage({ stages }: Recipe): number {
 function lastStep(recipe: Recipe, done: number): RunPosition {
   const { stage, step } = positionAfter(recipe, Math.max(0, done - 1));
   return { stage: (recipe.stages[stage] as Stage).name, step: done === 0 ? 0 : step + 1 };
-}
-
-function evaluationMetrics({ summary }: EvaluationResult): Partial<MetricRow> {
-  const { em, f1, searches } = summary.overall;
-  return {
-    "evaluation/n": summary.overall.n,
-    ...(em && { "evaluation/em": em.mean, "evaluation/emLow": em.ci[0], "evaluation/emHigh": em.ci[1] }),
-    ...(f1 && { "evaluation/f1": f1.mean }),
-    ...(searches && { "evaluation/searches": searches.mean }),
-  };
 }
