@@ -2,14 +2,14 @@
 import { join } from "node:path";
 import { loadRecipe } from "../config/load-recipe.ts";
 import type { Recipe } from "../config/recipe.ts";
-import { EmbeddedEngine } from "../engine/embedded-engine.ts";
+import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
 import { CheckpointError, FileError, UsageError } from "../errors.ts";
 import type { Checkpoint } from "../reporting/checkpoint-folders.ts";
 import type { RunPosition } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { exists } from "../shared/files.ts";
 import { positionAfter } from "../training/position.ts";
-import { engineOptions } from "../training/setup.ts";
+import { openEngine } from "../training/setup.ts";
 
 export interface ModelSource {
   readonly recipe: Recipe;
@@ -60,5 +60,5 @@ function placeOf(recipe: Recipe, { step }: Checkpoint): RunPosition {
 
 /** The engine with the model's weights; close it after use. */
 export async function openModel({ recipe, model }: ModelSource): Promise<EmbeddedEngine> {
-  return await EmbeddedEngine.open(model, engineOptions(recipe));
+  return await openEngine(model, recipe);
 }

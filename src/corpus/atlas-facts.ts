@@ -6,7 +6,7 @@
  *
  * A country has one currency and one language here: the first that the package lists.
  */
-import airports, { type Airport as AirportRecord } from "airport-data-js";
+import type { Airport as AirportRecord } from "airport-data-js";
 import { continents, countries, languages } from "countries-list";
 import { currencies } from "countries-list/currencies";
 
@@ -49,6 +49,8 @@ export async function readAtlasFacts(limits: {
     languages: distinct(all.map((country) => country.language)),
   };
   const taken = [...facts.countries, ...facts.currencies, ...facts.languages].map(({ name }) => name);
+  // Loaded when asked for: it unpacks megabytes, which would slow down the start of every command.
+  const { default: airports } = await import("airport-data-js");
   const records = [
     ...(await airports.getAirportsByType("large_airport")),
     ...(await airports.getAirportsByType("medium_airport")),

@@ -9,7 +9,7 @@ import { readCorpora } from "../corpus/read-corpora.ts";
 import { writeCorpus } from "../corpus/read-corpus.ts";
 import { readQuestions, writeQuestions } from "../corpus/read-questions.ts";
 import { makeWorld } from "../corpus/world.ts";
-import { EmbeddedEngine, type EmbeddedEngineOptions } from "../engine/embedded-engine.ts";
+import type { EmbeddedEngine, EmbeddedEngineOptions } from "../engine/embedded-engine.ts";
 import { findCodec } from "../environment/codecs.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
 import { findPrompt, prepareQuestion } from "../environment/prompt.ts";
@@ -123,12 +123,24 @@ export function trainingContract(recipe: Recipe, data: TrainingData, codeVersion
 /** The engine of a recipe with the weights it starts from. */
 export async function createEngine(recipe: Recipe, data: TrainingData): Promise<EmbeddedEngine> {
   const { model } = recipe;
-  if (model.type === "checkpoint") return await EmbeddedEngine.open(model.path, engineOptions(recipe));
+  if (model.type === "checkpoint") return await openEngine(model.path, recipe);
   const { type: _, ...options } = model;
   const tokenizer = trainTokenizer(recipe, data);
   // A small corpus has fewer pieces than were asked for; an id without a piece must never be sampled.
   const shape = { ...options, vocabularySize: tokenizer.vocabularySize };
+  const { EmbeddedEngine } = await embeddedEngine();
   return await EmbeddedEngine.create(shape, { tokenizer, seed: recipe.seed }, engineOptions(recipe));
+}
+
+/** The engine with the weights of a model folder. Throws `CheckpointError`. */
+export async function openEngine(path: string, recipe: Recipe): Promise<EmbeddedEngine> {
+  const { EmbeddedEngine } = await embeddedEngine();
+  return await EmbeddedEngine.open(path, engineOptions(recipe));
+}
+
+/** The tensor runtime is loaded with the first engine, so that commands without a model start at once. */
+function embeddedEngine(): Promise<typeof import("../engine/embedded-engine.ts")> {
+  return import("../engine/embedded-engine.ts");
 }
 
 export function engineOptions({ engine, stages }: Pick<Recipe, "engine" | "stages">): EmbeddedEngineOptions {
