@@ -47,6 +47,12 @@ export const supervisedStageSchema = z.strictObject({
   schedule,
   optimizer,
   teacher: teacherOptionsSchema.prefault({}).describe("Who demonstrates; needs questions with a plan."),
+  firstTurnOnly: z
+    .boolean()
+    .default(false)
+    .describe(
+      "True: train on the question and the first turn of each demonstration alone. Short sequences on which a fresh model learns to copy names cheaply.",
+    ),
   contextTokenWeight: z
     .number()
     .min(0)

@@ -5,6 +5,7 @@ import { learningRate } from "../algorithm/schedule.ts";
 import type { SupervisedStage } from "../config/stage-options.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { demonstrate } from "../rollout/teacher.ts";
+import type { Trajectory } from "../rollout/trajectory.ts";
 import { random } from "../shared/random.ts";
 import type { Lesson } from "./lesson.ts";
 import { questionsOfStep } from "./question-order.ts";
@@ -31,9 +32,10 @@ export async function supervisedStep(
     contextLength: engine.contextLength,
   };
   const demonstrations = await demonstrate(requests, setting, stage.teacher);
+  const lessons = stage.firstTurnOnly ? demonstrations.map(firstTurn) : demonstrations;
   const demonstrated = now();
   const [batch] = minibatches(
-    demonstrations.map((trajectory) => demonstrationDatum(trajectory, stage)),
+    lessons.map((trajectory) => demonstrationDatum(trajectory, stage)),
     { size: stage.batchSize, epochs: 1, lossNormalization: "token", random: random(seed, stage.name, step) },
   );
   if (!batch) return { stage: stage.name, step: step + 1, "loss/tokens": 0 };
@@ -54,4 +56,10 @@ export async function supervisedStep(
     "time/step": (now() - started) / 1000,
     "rate/tokens": batch.tokens / seconds,
   };
+}
+
+/** The trajectory up to the end of the policy's first turn. */
+function firstTurn(trajectory: Trajectory): Trajectory {
+  const end = trajectory.segments.findIndex(({ source }) => source === "policy") + 1;
+  return { ...trajectory, segments: trajectory.segments.slice(0, end), turns: trajectory.turns.slice(0, 1) };
 }
