@@ -68,6 +68,8 @@ export function fileError(what: string, cause: unknown): unknown {
     EPERM: "permission denied; choose a folder you may write to",
     EROFS: "the file system is read-only; choose another folder",
     ENOENT: "no such file or folder; check the path",
+    // Making the folders of a path ends so when one of them is a file.
+    EEXIST: "a part of the path is a file, not a folder; check the path",
     ENOTDIR: "a part of the path is a file, not a folder; check the path",
     EISDIR: "it is a folder, a file was expected; check the path",
     EMFILE: "too many open files; raise the limit with ulimit -n",

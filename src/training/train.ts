@@ -105,9 +105,12 @@ class Training {
       const last = recipe.stages.at(-1) as Stage;
       const after = await this.#evaluate("after", { stage: last.name, step: last.steps });
       const before = (await run.readEvaluations()).find(({ name }) => name === "before");
-      return { folder, before: before?.result ?? after, after };
-    } finally {
       await writeReport(run);
+      return { folder, before: before?.result ?? after, after };
+    } catch (error) {
+      // A report that fails as well, on a full disk, must not hide what failed first.
+      await writeReport(run).catch(() => undefined);
+      throw error;
     }
   }
 
@@ -138,12 +141,8 @@ class Training {
     if (isStart && index > 0) await engine.resetOptimizer();
     const history = (await run.readMetrics()).filter((row) => row.stage === stage.name);
     this.#best = start + bestStep(history);
-    reporter.stageStarted({
-      name: stage.name,
-      type: stage.type,
-      steps: stage.steps,
-      done: this.#done - start,
-    });
+    const { name, type, steps } = stage;
+    reporter.stageStarted({ name, type, steps, done: this.#done - start });
     const last = history.at(-1);
     if (last !== undefined) history.splice(-1, 1, await this.#evaluateStep(stage, last));
     while (this.#done < start + stage.steps) {
