@@ -58,17 +58,19 @@ export class SlotPool<Entry> {
   /** Gives entries a slot in order, growing or shrinking the cache; returns those that must wait. */
   admit(queue: readonly Entry[], jobOf: (entry: Entry) => CompletionJob): Entry[] {
     this.#fitSlots(queue.length);
-    const taken = new Map<string, number>();
+    const own = new Map<string, number>();
     for (const [index, { entry, episode }] of this.#slots.entries()) {
-      if (entry === undefined && episode !== undefined) taken.set(episode, index);
+      if (entry === undefined && episode !== undefined) own.set(episode, index);
     }
     const rest: Entry[] = [];
     // Episodes that come back take their own slot before newcomers choose among the others.
     const placed = queue.map((entry) => {
       const { episode } = jobOf(entry);
-      const index = episode === undefined ? undefined : taken.get(episode);
-      if (index !== undefined) this.#place(index, entry, jobOf(entry));
-      return index !== undefined;
+      const index = episode === undefined ? undefined : own.get(episode);
+      if (episode === undefined || index === undefined) return false;
+      this.#place(index, entry, jobOf(entry));
+      own.delete(episode);
+      return true;
     });
     for (const [position, entry] of queue.entries()) {
       if (placed[position]) continue;
