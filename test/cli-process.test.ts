@@ -57,7 +57,7 @@ describe("the program", () => {
     const { code, stdout, stderr } = await end;
     expect(code).toBe(130);
     expect(stderr).toMatch(
-      /forager: stopped after step \d+ of 1000002; go on with: forager train --resume .*run\n$/,
+      /forager: stopped after step \d+ of 1000002; go on with: npx forager train --resume .*run\n$/,
     );
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: "interrupted" } });
     await access(join(run, "report.html"));

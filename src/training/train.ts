@@ -188,7 +188,7 @@ class Training {
       if (!signal?.aborted) throw error;
       if (this.#saved !== this.#done) await this.#save();
       throw new InterruptedError(
-        `stopped after step ${this.#done} of ${totalSteps(recipe)}; go on with: forager train --resume ${run.path}`,
+        `stopped after step ${this.#done} of ${totalSteps(recipe)}; go on with: npx forager train --resume ${run.path}`,
         { cause: error },
       );
     }

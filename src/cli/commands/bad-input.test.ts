@@ -152,11 +152,11 @@ describe("train", () => {
     expect(await readdir(folder)).toEqual(before);
   });
 
-  test("a folder that cannot be written", async () => {
+  test("a folder that cannot be written is refused before the data are read", async () => {
     const { code, stderr } = await runForTest("train", at("mine.yaml"), "--out", at("mine.yaml/run"));
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /forager: .*mine\.yaml.*: a part of the path is a file, not a folder; check the path\n$/,
+      /^forager: cannot write .*mine\.yaml\/run: .*mine\.yaml is a file, not a folder; choose another place\n$/,
     );
   });
 

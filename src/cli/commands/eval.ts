@@ -2,17 +2,17 @@
 import { join, parse } from "node:path";
 import type { Question } from "../../corpus/question.ts";
 import { readQuestions } from "../../corpus/read-questions.ts";
-import { FileError } from "../../errors.ts";
 import { evaluate } from "../../evaluation/evaluate.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import { startProgress } from "../../reporting/progress.ts";
 import { openIndex } from "../../retrieval/bm25.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
-import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { writeFileAtomic } from "../../shared/files.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { resultNote } from "../live-view.ts";
+import { requireNewPath } from "../new-path.ts";
 import { timeStamp } from "../new-run.ts";
 import { findModel, type ModelSource, openModel } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
@@ -80,7 +80,7 @@ async function resultFile(
   if (out === undefined && run === undefined) return undefined;
   const name = `eval-${timeStamp(io.now())}`;
   const path = out ?? join((run as NonNullable<typeof run>).path, "evaluation", `${name}.json`);
-  if (await exists(path)) throw new FileError(`${path} exists already; choose another file with --out`);
+  await requireNewPath(path, "choose another file with --out");
   return out === undefined ? { path, name } : { path };
 }
 

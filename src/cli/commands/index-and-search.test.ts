@@ -119,7 +119,7 @@ describe("bad input is one line, fails, and leaves what was there untouched", ()
   test("a folder that cannot be made", async () => {
     const { code, stderr } = await runForTest("index", at("corpus.jsonl"), "--out", at("corpus.jsonl/index"));
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^forager: .*corpus\.jsonl.*a part of the path is a file.*\n$/);
+    expect(stderr).toMatch(/^forager: .*corpus\.jsonl is a file, not a folder; choose another place\n$/);
   });
 
   test("a folder that is no index, and an index with a damaged part", async () => {

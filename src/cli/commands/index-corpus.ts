@@ -2,11 +2,11 @@
 
 import { optionsFromOverrides } from "../../config/validate.ts";
 import { readCorpora } from "../../corpus/read-corpora.ts";
-import { FileError } from "../../errors.ts";
 import { bm25OptionsSchema, buildBm25Index } from "../../retrieval/bm25.ts";
 import { saveIndex } from "../../retrieval/index-folder.ts";
-import { exists } from "../../shared/files.ts";
 import { defineCommand } from "../command.ts";
+import { requireNewPath } from "../new-path.ts";
+import { commandLine } from "../shell-word.ts";
 
 export const indexCommand = defineCommand({
   name: "index",
@@ -21,7 +21,7 @@ export const indexCommand = defineCommand({
   examples: ["index passages.jsonl --out index", "index part-1.jsonl part-2.jsonl --out index --set k1=0.9"],
   async run({ args, options: { out, set } }, io) {
     const settings = optionsFromOverrides(bm25OptionsSchema, set);
-    if (await exists(out)) throw new FileError(`${out} exists already; choose another folder or remove it`);
+    await requireNewPath(out, "choose another folder or remove it");
     const started = io.progress.now();
     let count = 0;
     async function* counted() {
@@ -35,7 +35,7 @@ export const indexCommand = defineCommand({
     await saveIndex(index, out);
     const seconds = (io.progress.now() - started) / 1000;
     io.print(`${count} passages are indexed in ${out} (${seconds.toFixed(1)} s)`);
-    io.print(`next: forager search ${out} "a query"`);
+    io.print(`next: ${commandLine("search", out, "a query")}`);
     return { json: { index: out, passages: count, seconds, ...index.identity } };
   },
 });

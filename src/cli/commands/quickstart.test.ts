@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runForTest } from "../../../test/run-cli.ts";
 import { loadRecipe } from "../../config/load-recipe.ts";
+import { packagePath } from "../package.ts";
 
 let folder: string;
 beforeAll(async () => {
@@ -12,6 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
+/** One step of each stage of the recipe, whatever they are called, by a model that is too small to learn. */
+const { stages } = await loadRecipe(packagePath("recipes", "quickstart.yaml"));
 const small = [
   "data.world={name: atlas, maxNameWords: 1, trainQuestions: 40}",
   "model.layers=1",
@@ -19,9 +22,7 @@ const small = [
   "model.heads=2",
   "model.keyValueHeads=2",
   "model.feedForward=32",
-  "stages.0.steps=1",
-  "stages.0.schedule.warmupSteps=0",
-  "stages.grpo.steps=1",
+  ...stages.flatMap(({ name }) => [`stages.${name}.steps=1`, `stages.${name}.schedule.warmupSteps=0`]),
   "stages.grpo.questionsPerStep=2",
   "evaluation.n=8",
 ].flatMap((override) => ["--set", override]);
@@ -41,7 +42,8 @@ test("trains recipes/quickstart.yaml and shows what came out, for people", async
   expect(stdout).toMatch(/exact match: .* \(95 % interval .*, p = .*, n = 8\)/);
   expect(stdout).toMatch(/before the training\nquestion .*\ngold .*[\s\S]*\nafter\nquestion/);
   expect(stdout).toContain(`report: ${join(folder, "shown", "report.html")}`);
-  expect(stdout).toContain(`forager ask ${join(folder, "shown")} '`);
+  expect(stdout).toContain(`npx forager ask ${join(folder, "shown")} '`);
+  expect(stdout).toContain("npx forager train recipes/lab.yaml --out runs/lab");
   const recipe = await loadRecipe(join(folder, "shown", "recipe.yaml"));
   expect(recipe).toMatchObject({ name: "quickstart", seed: 5 });
 });

@@ -1,5 +1,5 @@
 /** `forager quickstart`: a search agent from nothing, trained before your eyes, and what it has learned. */
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { loadRecipe } from "../../config/load-recipe.ts";
 import { type Question, questionKey } from "../../corpus/question.ts";
 import { RunFolder } from "../../reporting/run-folder.ts";
@@ -8,6 +8,7 @@ import { renderTranscript } from "../../reporting/transcript.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { newRunFolder, trainWithView } from "../new-run.ts";
 import { packagePath } from "../package.ts";
+import { commandLine } from "../shell-word.ts";
 import { costSince, summaryJson, summaryText } from "../training-summary.ts";
 
 export const quickstartCommand = defineCommand({
@@ -65,17 +66,13 @@ function isRight({ scores }: TrajectoryRecord): boolean {
 
 function nextSteps(folder: string, question: Question | undefined): string {
   const { text = "In which country is Heathrow?", plan = ["Heathrow"] } = question ?? {};
+  const lab = relative(process.cwd(), packagePath("recipes", "lab.yaml"));
   return [
     `report: ${join(folder, "report.html")} (open it in a browser)`,
     "next:",
-    `  forager ask ${folder} ${quoted(text)}`,
-    `  forager search ${join(folder, "index")} ${quoted(plan[0] ?? text)}`,
-    `  forager eval ${folder}`,
-    "  forager train recipes/lab.yaml --out runs/lab",
+    `  ${commandLine("ask", folder, text)}`,
+    `  ${commandLine("search", join(folder, "index"), plan[0] ?? text)}`,
+    `  ${commandLine("eval", folder)}`,
+    `  ${commandLine("train", lab, "--out", "runs/lab")}`,
   ].join("\n");
-}
-
-/** One word of a POSIX shell. */
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -3,15 +3,14 @@
  * written. Time is measured on one full micro-batch and a short decoding; the rest is arithmetic, good to a factor
  * of two.
  */
-import { access, constants, stat } from "node:fs/promises";
 import { totalmem } from "node:os";
-import { dirname, resolve } from "node:path";
 import type { Datum } from "../../algorithm/datum.ts";
 import type { Recipe } from "../../config/recipe.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { findCodec } from "../../environment/codecs.ts";
 import { formatDuration } from "../../reporting/progress.ts";
 import { engineOptions } from "../../training/setup.ts";
+import { inspectFolder } from "../new-path.ts";
 import type { Check, Patient } from "./check.ts";
 
 const gigabyte = 2 ** 30;
@@ -124,36 +123,9 @@ export function checkTime({ recipe }: Patient, speed: Speed, episode: EpisodeSiz
 
 /** Can the folder that will hold the run be written? */
 export async function checkFolder(folder: string): Promise<Check> {
-  const name = "folder";
-  let existing = resolve(folder);
-  while (!(await isThere(existing)) && dirname(existing) !== existing) existing = dirname(existing);
-  if (!(await stat(existing)).isDirectory())
-    return {
-      name,
-      ok: false,
-      detail: `${existing} is a file, not a folder`,
-      fix: "choose another folder for runs",
-    };
-  try {
-    await access(existing, constants.W_OK | constants.X_OK);
-  } catch {
-    return {
-      name,
-      ok: false,
-      detail: `${existing} cannot be written`,
-      fix: "choose a folder you may write to",
-    };
-  }
-  return { name, ok: true, detail: `${existing} can be written` };
-}
-
-async function isThere(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch {
-    return false;
-  }
+  const { existing, problem } = await inspectFolder(folder);
+  if (problem === undefined) return { name: "folder", ok: true, detail: `${existing} can be written` };
+  return { name: "folder", ok: false, detail: problem, fix: "choose another folder for runs" };
 }
 
 function size(bytes: number): string {
