@@ -1,12 +1,14 @@
 /**
- * The pages under docs/algorithms say what is true: their recipe fragments parse, fields shown with defaults have those
- * defaults, metric keys exist, and links between files lead somewhere.
+ * The pages say what is true: recipe fragments parse, fields shown with defaults have those defaults, metric keys exist,
+ * command lines are understood, and links between files lead somewhere.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { algorithmOptionsSchema } from "../src/algorithm/options.ts";
+import { commands } from "../src/cli/commands.ts";
+import { findCommand, parseCommand } from "../src/cli/parse.ts";
 import { recipeSchema } from "../src/config/recipe.ts";
 import { environmentOptionsSchema } from "../src/environment/environment-options.ts";
 import { isMetricKey } from "../src/reporting/metric-keys.ts";
@@ -14,16 +16,12 @@ import { bm25OptionsSchema } from "../src/retrieval/bm25.ts";
 
 const root = join(import.meta.dirname, "..");
 const algorithmPages = pages("docs/algorithms");
-const allPages = [
-  ...algorithmPages,
-  ...pages("docs/decisions"),
-  "ARCHITECTURE.md",
-  "CHANGELOG.md",
-  "docs/LOG.md",
-];
+const allPages = [...pages("."), ...pages("docs"), ...algorithmPages, ...pages("docs/decisions")];
 
 function pages(folder: string): string[] {
-  return readdirSync(join(root, folder)).map((file) => `${folder}/${file}`);
+  return readdirSync(join(root, folder))
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => (folder === "." ? file : `${folder}/${file}`));
 }
 
 function read(page: string): string {
@@ -83,4 +81,40 @@ test.each(allPages)("links of %s lead to files that exist", (page) => {
     (target) => !target.startsWith("http") && !existsSync(join(root, dirname(page), target)),
   );
   expect(missing).toEqual([]);
+});
+
+/** Command lines of the program in code blocks and in the comments of recipes, one a line; `[...]` is a form, no example. */
+function commandLines(text: string): string[] {
+  const lines = [...text.matchAll(/^(?:# +|\$ )?(?:npx )?forager ([a-z].*)$/gm)].map(
+    (match) => match[1] as string,
+  );
+  return lines.filter((line) => !line.includes("[")).map((line) => line.replace(/ +#.*$/, ""));
+}
+
+/** Words of a shell line, with double or single quotes around some. */
+function words(line: string): string[] {
+  return [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? (c as string));
+}
+
+const recipes = readdirSync(join(root, "recipes")).map((file) => `recipes/${file}`);
+
+test("command lines are found where they are shown", () => {
+  expect(commandLines(read("docs/algorithms/bm25.md"))).toContain("index corpus.jsonl --out indexes/corpus");
+  expect(commandLines(read("recipes/lab.yaml")).length).toBeGreaterThan(0);
+});
+
+test.each([...allPages, ...recipes])("command lines of %s are understood", (page) => {
+  for (const line of commandLines(read(page).replaceAll(/\\\n\s*/g, ""))) {
+    const [name = "", ...rest] = words(line);
+    if (name.startsWith("-")) continue;
+    expect(() => parseCommand(findCommand(commands, name), rest)).not.toThrow();
+    for (const word of rest.filter((each) => /^recipes\//.test(each)))
+      expect(existsSync(join(root, word))).toBe(true);
+  }
+});
+
+test.each(allPages)("scripts that %s names exist", (page) => {
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+  const named = [...read(page).matchAll(/npm run ([a-z][\w:-]*)/g)].map((match) => match[1] as string);
+  expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
 });

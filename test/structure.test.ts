@@ -75,3 +75,37 @@ test("imports form no cycle", () => {
   for (const file of imports.keys()) visit(file, []);
   expect(cycles).toEqual([]);
 });
+
+/** What a file loads when it is itself loaded: no types, and nothing that it imports inside a function. */
+function loadedBy(file: string): readonly string[] {
+  const text = readFileSync(join(source, file), "utf8");
+  const { statements } = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
+  return statements.flatMap((statement) => {
+    if (!ts.isImportDeclaration(statement) && !ts.isExportDeclaration(statement)) return [];
+    const isType = ts.isImportDeclaration(statement)
+      ? statement.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword
+      : statement.isTypeOnly;
+    const target = isType ? undefined : statement.moduleSpecifier;
+    return target !== undefined && ts.isStringLiteral(target) ? [target.text] : [];
+  });
+}
+
+/** The npm packages among all that loading `file` loads. */
+function packagesLoadedBy(file: string): readonly string[] {
+  const packages = new Set<string>();
+  const seen = new Set<string>();
+  const visit = (visited: string): void => {
+    if (seen.has(visited)) return;
+    seen.add(visited);
+    for (const name of loadedBy(visited))
+      if (name.startsWith(".")) visit(relative(source, join(source, dirname(visited), name)));
+      else if (!name.startsWith("node:")) packages.add(name);
+  };
+  visit(file);
+  return [...packages].sort();
+}
+
+test("the command line starts without the tensor runtime and the airports", () => {
+  expect(packagesLoadedBy("engine/embedded-engine.ts")).toContain("onnxruntime-node");
+  expect(packagesLoadedBy("cli/main.ts").filter((name) => /onnx|airport/.test(name))).toEqual([]);
+});
