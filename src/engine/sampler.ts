@@ -19,19 +19,38 @@ export function mostLikely(logprobs: Float32Array): number {
   return best;
 }
 
-/** Inverse transform over the whole vocabulary; at temperature 1 the log-probabilities are used as they are. */
+/**
+ * Inverse transform over all tokens. At temperature 1 the log-probabilities are used as they are, without a pass
+ * to sum them; a row whose mass is below 1 (ids without a text are left out) is drawn from again within its mass.
+ */
 function sampleAll(logprobs: Float32Array, temperature: number, chance: Random): number {
-  const peak = temperature === 1 ? 0 : (logprobs[mostLikely(logprobs)] as number);
-  let rest = chance.next() * (temperature === 1 ? 1 : totalWeight(logprobs, temperature, peak));
+  if (temperature !== 1) {
+    const peak = logprobs[mostLikely(logprobs)] as number;
+    const total = totalWeight(logprobs, temperature, peak);
+    return walk(logprobs, { temperature, peak }, chance.next() * total).token;
+  }
+  const asIs = { temperature, peak: 0 };
+  const point = chance.next();
+  const { token, excess } = walk(logprobs, asIs, point);
+  return excess <= 0 ? token : walk(logprobs, asIs, chance.next() * (point - excess)).token;
+}
+
+/** The token at `point` when tokens lie end to end, each as long as its weight; `excess` is what lies beyond the last. */
+function walk(
+  logprobs: Float32Array,
+  scale: { readonly temperature: number; readonly peak: number },
+  point: number,
+): { token: number; excess: number } {
+  let excess = point;
   let lastPossible = 0;
   for (let token = 0; token < logprobs.length; token++) {
-    const weight = Math.exp(((logprobs[token] as number) - peak) / temperature);
+    const weight = Math.exp(((logprobs[token] as number) - scale.peak) / scale.temperature);
     if (weight === 0) continue;
-    rest -= weight;
+    excess -= weight;
     lastPossible = token;
-    if (rest <= 0) break;
+    if (excess <= 0) break;
   }
-  return lastPossible;
+  return { token: lastPossible, excess };
 }
 
 function totalWeight(logprobs: Float32Array, temperature: number, peak: number): number {
