@@ -7,8 +7,8 @@ export interface MicroBatch {
   readonly members: readonly number[];
 }
 
-/** A micro-batch ends before a sequence shorter than this share of its longest: a smaller call costs less than more padding. */
-const leastShare = 0.8;
+/** What a call costs besides its tokens, in tokens: more padding than this in one micro-batch is dearer than another call. */
+const callTokens = 256;
 
 /**
  * Plans micro-batches for sequences of the given lengths (tokens, at least 1): longest first, ties by index; each
@@ -18,16 +18,26 @@ export function planMicroBatches(lengths: readonly number[], tokenBudget: number
   const order = lengths
     .map((_, index) => index)
     .sort((a, b) => (lengths[b] as number) - (lengths[a] as number) || a - b);
-  const plan: { time: number; members: number[] }[] = [];
+  const plan: { time: number; members: number[]; padding: number }[] = [];
   for (const index of order) {
     const length = lengths[index] as number;
     const current = plan.at(-1);
-    const fits =
-      current &&
-      length >= leastShare * current.time &&
-      (current.members.length + 1) * current.time <= tokenBudget;
-    if (fits) current.members.push(index);
-    else plan.push({ time: length, members: [index] });
+    if (current && fits(current, length, tokenBudget)) {
+      current.members.push(index);
+      current.padding += current.time - length;
+    } else plan.push({ time: length, members: [index], padding: 0 });
   }
-  return plan;
+  return plan.map(({ time, members }) => ({ time, members }));
+}
+
+function fits(
+  {
+    time,
+    members,
+    padding,
+  }: { readonly time: number; readonly members: readonly number[]; readonly padding: number },
+  length: number,
+  tokenBudget: number,
+): boolean {
+  return padding + time - length <= callTokens && (members.length + 1) * time <= tokenBudget;
 }
