@@ -141,8 +141,10 @@ export class EmbeddedEngine implements Engine {
         `${folder} holds a model of another shape (${canonicalJson(model)}) than this one (${canonicalJson(this.model)}); use a checkpoint of the same model`,
       );
     }
+    // All is read before anything changes, so that a damaged folder leaves the engine as it was.
+    const optimizer = await readOptimizer(folder, this.#parameters);
     for (const [name, { data }] of this.#parameters) data.set((parameters.get(name) as Parameter).data);
-    this.#optimizer = await readOptimizer(folder, this.#parameters);
+    this.#optimizer = optimizer;
     for (const { data } of this.#gradients.values()) data.fill(0);
     this.#policy.invalidate();
   }

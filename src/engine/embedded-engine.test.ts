@@ -1,0 +1,97 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CheckpointError, EngineError } from "../errors.ts";
+import { EmbeddedEngine } from "./embedded-engine.ts";
+import { randomDatum, tinyEngine, tinyModel, tinyTokenizer } from "./engine.fixture.ts";
+import { engineSuite } from "./engine.suite.ts";
+
+const batch = [30, 7, 52, 1, 18].map((length, seed) => {
+  const datum = randomDatum(length, seed);
+  datum.weights[length - 1] = 1;
+  return datum;
+});
+const adam = {
+  learningRate: 0.01,
+  beta1: 0.9,
+  beta2: 0.95,
+  epsilon: 1e-8,
+  weightDecay: 0,
+  maxGradientNorm: 0,
+};
+
+describe.each([false, true])("with tied embeddings: %s", (tieEmbeddings) => {
+  engineSuite("the embedded engine", {
+    create: (seed) => tinyEngine({ seed, model: { tieEmbeddings }, options: { tokenBudget: 64 } }),
+    createOther: () => tinyEngine({ model: { tieEmbeddings, layers: 1 } }),
+    batch,
+  });
+});
+
+describe("EmbeddedEngine", () => {
+  let scratch: string;
+  let engine: EmbeddedEngine;
+  beforeAll(async () => {
+    scratch = await mkdtemp(join(tmpdir(), "forager-embedded-"));
+    engine = await tinyEngine();
+  });
+  afterAll(async () => {
+    await engine.close();
+    await rm(scratch, { recursive: true, force: true });
+  });
+
+  test("a folder it wrote opens as the same model, and is refused where the tokenizer has more ids", async () => {
+    const folder = join(scratch, "model");
+    await engine.save(folder);
+    const opened = await EmbeddedEngine.open(folder, { threads: 1, tokenBudget: 64, maxSlots: 2 });
+    try {
+      expect(opened.model).toEqual(tinyModel);
+      expect(opened.tokenizer.hash).toBe(tinyTokenizer.hash);
+      expect(await opened.logprobs(batch.slice(0, 1))).toEqual(await engine.logprobs(batch.slice(0, 1)));
+    } finally {
+      await opened.close();
+    }
+    await expect(tinyEngine({ model: { vocabularySize: 280 } })).rejects.toThrow(
+      new EngineError(
+        `the tokenizer has ${tinyTokenizer.vocabularySize} ids, the model 280; use the tokenizer that belongs to the model`,
+      ),
+    );
+  });
+
+  test("says which shapes differ when a checkpoint is of another model", async () => {
+    const other = await tinyEngine({ model: { layers: 1 } });
+    const folder = join(scratch, "other");
+    await other.save(folder);
+    await other.close();
+    await expect(engine.load(folder)).rejects.toThrow(
+      /holds a model of another shape .*"layers":1.*"layers":2/,
+    );
+  });
+
+  test.each(["optimizer.json", "optimizer.safetensors"])(
+    "a damaged %s leaves weights and optimiser as they were",
+    async (file) => {
+      const folder = join(scratch, `damaged-${file}`);
+      await engine.forwardBackward(batch, { type: "crossEntropy" });
+      await engine.step(adam);
+      await engine.save(folder);
+      await engine.forwardBackward(batch, { type: "crossEntropy" });
+      await engine.step(adam);
+      const before = await engine.logprobs(batch);
+      await writeFile(join(folder, file), "damaged");
+      await expect(engine.load(folder)).rejects.toThrow(CheckpointError);
+      expect(await engine.logprobs(batch)).toEqual(before);
+    },
+  );
+
+  test("ids beyond the tokenizer's, as in a padded table, are never sampled", async () => {
+    const padded = await tinyEngine({ model: { vocabularySize: 2 * tinyTokenizer.vocabularySize } });
+    const contexts = Array.from({ length: 8 }, (_, seed) => ({ text: "the river", seed }));
+    const sampling = { maxTokens: 20, temperature: 1, topP: 1, topK: 0, stop: ["never said"] };
+    const completions = await padded.policy().complete(contexts, sampling);
+    await padded.close();
+    const tokens = completions.flatMap((completion) => completion.tokens ?? []);
+    expect(Math.max(...tokens)).toBeLessThan(tinyTokenizer.vocabularySize);
+  });
+});
