@@ -15,16 +15,20 @@ export function judgeHealth(stage: Stage, history: readonly MetricRow[]): Verdic
 /** Steps whose rewards are averaged to find the best ones. */
 const bestWindow = 5;
 
-/** The step at the end of the best moving average of the reward; the last one where no reward is given. */
+/**
+ * After how many steps the weights were at their best. What a step measures is due to the weights before it, so this
+ * is the step before the end of the best moving average of the reward, or before the last one where none is given;
+ * what the last step made of the weights is not known yet.
+ */
 export function bestStep(history: readonly MetricRow[]): number {
-  let best = { step: history.at(-1)?.step ?? 0, average: Number.NEGATIVE_INFINITY };
+  let best = { step: history.at(-1)?.step ?? 1, average: Number.NEGATIVE_INFINITY };
   for (let end = Math.min(bestWindow, history.length); end <= history.length; end++) {
     const rewards = history.slice(Math.max(0, end - bestWindow), end).map((row) => row["reward/mean"]);
-    if (rewards.some((reward) => reward === undefined)) continue;
+    if (rewards.length === 0 || rewards.some((reward) => reward === undefined)) continue;
     const average = rewards.reduce<number>((sum, reward) => sum + (reward as number), 0) / rewards.length;
     if (average >= best.average) best = { step: (history[end - 1] as MetricRow).step, average };
   }
-  return best.step;
+  return best.step - 1;
 }
 
 function healthOf(row: MetricRow): StepHealth {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseRecipe } from "../config/load-recipe.ts";
 import type { Recipe } from "../config/recipe.ts";
-import { FileError, InterruptedError } from "../errors.ts";
+import type { Stage, SupervisedStage } from "../config/stage-options.ts";
+import { FileError, InterruptedError, TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { silentReporter, type TrainingReporter } from "./reporter.ts";
@@ -123,6 +124,24 @@ describe("train", () => {
     expect(timeless(await metricsOf("killed"))).toEqual(timeless(whole));
     const records = await (await RunFolder.open(killed)).readTrajectories("grpo");
     expect(records.map(({ step }) => step)).toEqual([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]);
+  });
+
+  it("stops when a loss is no number, and says which checkpoint is good", async () => {
+    const [warmUp, ...rest] = recipe.stages as [SupervisedStage, ...Stage[]];
+    const schedule = { ...warmUp.schedule, learningRate: 1e30 };
+    const wild = { ...recipe, stages: [{ ...warmUp, schedule }, ...rest] };
+    const error = await run("wild", wild).then(
+      () => expect.fail("a training without numbers went on"),
+      (reason: unknown) => reason as Error,
+    );
+    expect(error).toBeInstanceOf(TrainingError);
+    expect(error.message).toMatch(/^training stopped in step \d of warm-up: .* no number any more/);
+    const [, checkpoint = ""] = /The last good checkpoint is (\S+);/.exec(error.message) ?? [];
+    expect(await readdir(checkpoint)).toContain("model.safetensors");
+    expect(await readdir(join(folder, "wild"))).toContain("report.html");
+    expect((await metricsOf("wild")).at(-1)?.["gradient/norm"]).toBeNaN();
+    // One step at this rate ruins the weights, which shows in the next; good are those before it.
+    expect(checkpoint).toBe(join(folder, "wild", "checkpoints", "0"));
   });
 
   it("refuses a folder that exists and leaves it as it was", async () => {

@@ -88,7 +88,7 @@ class Training {
   /** Steps of all stages that are done, and the count that the newest checkpoint holds. */
   #done = 0;
   #saved: number | undefined;
-  /** The count after which the reward was at its best; its checkpoint is kept. */
+  /** The count after which the weights were at their best; its checkpoint is kept. */
   #best: number | undefined;
 
   constructor(input: TrainingInput, parts: Parts) {
@@ -149,8 +149,8 @@ class Training {
       const row = await this.#step(stage, this.#done - start, reference);
       await this.#requireHealth(stage, [...history, row]);
       this.#done++;
+      this.#best = start + bestStep([...history, row]);
       history.push(await this.#afterStep(stage, row));
-      this.#best = start + bestStep(history);
     }
   }
 
