@@ -22,7 +22,9 @@ export async function* readCorpus(path: string, options: ReadCorpusOptions = {})
   for await (const entry of readJsonLines(path)) {
     const passage = "error" in entry ? entry.error : passageOf(entry.record, path, entry.line);
     const result =
-      passage instanceof DataFormatError ? passage : rejectRepeated(passage, lineOf, path, entry.line);
+      passage instanceof DataFormatError
+        ? passage
+        : rejectRepeated(passage, lineOf, { path, line: entry.line });
     if (!(result instanceof DataFormatError)) yield result;
     else if (options.onSkip === undefined) throw result;
     else options.onSkip(result);
@@ -71,8 +73,7 @@ export function idOf(value: unknown): string | undefined {
 function rejectRepeated(
   passage: Passage,
   lineOf: Map<string, number>,
-  path: string,
-  line: number,
+  { path, line }: { readonly path: string; readonly line: number },
 ): Passage | DataFormatError {
   const first = lineOf.get(passage.id);
   if (first !== undefined)
