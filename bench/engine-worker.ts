@@ -6,7 +6,7 @@ import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
 import type { AdamOptions } from "../src/engine/engine.ts";
 import type { ModelOptions } from "../src/engine/model-options.ts";
 import { type Random, random } from "../src/shared/random.ts";
-import type { Tokenizer } from "../src/tokenizer/tokenizer.ts";
+import type { BytePairTokenizer } from "../src/tokenizer/byte-pair.ts";
 import type { Work } from "./engine-cases.ts";
 
 type Request =
@@ -27,12 +27,14 @@ let prepared: EmbeddedEngine | undefined;
 const chance = random(1, "bench");
 
 /** Ids without text, of which none ends a completion. */
-function idsOnly(vocabularySize: number): Tokenizer {
+function idsOnly(vocabularySize: number): BytePairTokenizer {
   return {
     hash: "ids",
     vocabularySize,
     endOfTextId: -1,
     paddingId: 0,
+    vocabulary: [],
+    merges: [],
     specialTokens: [],
     encode: () => [],
     decode: () => "",

@@ -1,12 +1,14 @@
 /**
- * A model folder: `config.json`, `model.safetensors` and the tokenizer, as Hugging Face's libraries read them, and
- * for training the optimiser's state beside them. A folder appears at once or not at all.
+ * A model folder: `config.json` and `model.safetensors` as Hugging Face's libraries read them, and for training the
+ * optimiser's state beside them. Files of a family or a kind of scaling that the decoder does not compute are
+ * refused. Files are never half written; that a folder appears at once is the caller's care.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CheckpointError } from "../errors.ts";
 import { exists, fileError, writeFileAtomic } from "../shared/files.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { OptimizerState } from "./adam-graph.ts";
 import { type ModelOptions, modelOptionsSchema, parameterShapes } from "./model-options.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
@@ -19,7 +21,7 @@ const optimizerFile = "optimizer.json";
 
 /** The part of Hugging Face's Llama configuration that changes the mathematics. */
 const configSchema = z.object({
-  model_type: z.literal("llama"),
+  model_type: z.literal("llama", "only models of the family llama are supported"),
   hidden_size: z.int(),
   num_hidden_layers: z.int(),
   num_attention_heads: z.int(),
@@ -29,23 +31,29 @@ const configSchema = z.object({
   max_position_embeddings: z.int(),
   tie_word_embeddings: z.boolean().default(false),
   rope_theta: z.number().optional(),
-  rope_parameters: z.object({ rope_type: z.literal("default"), rope_theta: z.number() }).optional(),
-  rope_scaling: z.null().optional(),
+  rope_parameters: z
+    .object({
+      rope_type: z.literal("default", "only rotary embeddings without scaling are supported"),
+      rope_theta: z.number(),
+    })
+    .optional(),
+  rope_scaling: z.null("only rotary embeddings without scaling are supported").optional(),
   rms_norm_eps: z.number().default(1e-6),
-  hidden_act: z.literal("silu").default("silu"),
-  attention_bias: z.literal(false).default(false),
-  mlp_bias: z.literal(false).default(false),
+  hidden_act: z.literal("silu", "only the activation silu is supported").default("silu"),
+  attention_bias: z.literal(false, "only attention without biases is supported").default(false),
+  mlp_bias: z.literal(false, "only layers without biases are supported").default(false),
   head_dim: z.int().optional(),
 });
 
 const optimizerSchema = z.strictObject({ step: z.int().nonnegative() });
 
-/** Writes configuration and weights into an existing folder. */
+/** Writes configuration and weights into an existing folder; the tokenizer's ids tell other libraries where to stop. */
 export async function writeModel(
   folder: string,
-  model: ModelOptions,
+  described: { readonly model: ModelOptions; readonly tokenizer: Tokenizer },
   parameters: ParameterSet,
 ): Promise<void> {
+  const { model, tokenizer } = described;
   const config: z.input<typeof configSchema> & Record<string, unknown> = {
     architectures: ["LlamaForCausalLM"],
     model_type: "llama",
@@ -62,13 +70,16 @@ export async function writeModel(
     hidden_act: "silu",
     attention_bias: false,
     mlp_bias: false,
+    bos_token_id: null,
+    eos_token_id: tokenizer.endOfTextId,
+    pad_token_id: tokenizer.paddingId,
     torch_dtype: "float32",
   };
   await writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`);
   await writeSafetensors(join(folder, weightsFile), parameters);
 }
 
-/** Reads a model folder. Throws `CheckpointError` when a part is missing, damaged, or of another family. */
+/** Reads a model folder. Throws `CheckpointError` when a part is damaged or of another family, `FileError` when one cannot be read. */
 export async function readModel(
   folder: string,
 ): Promise<{ model: ModelOptions; parameters: Map<string, Parameter> }> {

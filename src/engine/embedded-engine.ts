@@ -5,12 +5,10 @@
  */
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
-import { assert, CheckpointError, EngineError } from "../errors.ts";
+import { CheckpointError, EngineError } from "../errors.ts";
 import type { Policy } from "../rollout/policy.ts";
 import { canonicalJson } from "../shared/hash.ts";
-import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
-import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import { readTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
+import { readTokenizer, type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { AdamW, type OptimizerState } from "./adam-graph.ts";
 import { readModel, readOptimizer, writeModel, writeOptimizer } from "./checkpoint.ts";
 import { DecodingModel } from "./decoding-model.ts";
@@ -31,14 +29,14 @@ export interface EmbeddedEngineOptions {
 
 interface Weights {
   readonly model: ModelOptions;
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: WritableTokenizer;
   readonly parameters: Map<string, Parameter>;
   readonly name: string;
 }
 
 export class EmbeddedEngine implements Engine {
   readonly model: ModelOptions;
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: WritableTokenizer;
   readonly contextLength: number;
   readonly parameterCount: number;
   readonly #parameters: Map<string, Parameter>;
@@ -72,7 +70,7 @@ export class EmbeddedEngine implements Engine {
   /** A model with fresh weights from `seed`. Throws `EngineError` when it cannot hold the tokenizer's ids. */
   static async create(
     model: ModelOptions,
-    setting: { readonly tokenizer: Tokenizer; readonly seed: number },
+    setting: { readonly tokenizer: WritableTokenizer; readonly seed: number },
     options: EmbeddedEngineOptions,
   ): Promise<EmbeddedEngine> {
     const parameters = initializeParameters(model, setting.seed);
@@ -128,8 +126,7 @@ export class EmbeddedEngine implements Engine {
   }
 
   async save(folder: string): Promise<void> {
-    await writeModel(folder, this.model, this.#parameters);
-    assert(isBytePair(this.tokenizer), "only a tokenizer of our own can be written");
+    await writeModel(folder, this, this.#parameters);
     await writeTokenizer(folder, this.tokenizer);
     if (this.#optimizer) await writeOptimizer(folder, this.#optimizer);
   }
@@ -163,8 +160,4 @@ export class EmbeddedEngine implements Engine {
 
 function freshOptimizer(parameters: ReadonlyMap<string, Parameter>): OptimizerState {
   return { step: 0, firstMoments: zerosLike(parameters), secondMoments: zerosLike(parameters) };
-}
-
-function isBytePair(tokenizer: Tokenizer): tokenizer is BytePairTokenizer {
-  return "merges" in tokenizer;
 }

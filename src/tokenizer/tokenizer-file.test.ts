@@ -71,6 +71,23 @@ test("a tokenizer of another kind is read through the library", async () => {
   expect(read.hash).not.toBe(tokenizer.hash);
 });
 
+test("a tokenizer of another kind is written as it was read", async () => {
+  await writeTokenizer(folder, tokenizer);
+  const file = { ...(await readJson("tokenizer.json")), normalizer: { type: "Lowercase" } };
+  const config = { eos_token: { content: "</search>" }, chat_template: "{{ messages }}" };
+  await writeJson("tokenizer.json", file);
+  await writeJson("tokenizer_config.json", config);
+  const read = await readTokenizer(folder);
+  const copy = join(folder, "copy");
+  await writeTokenizer(copy, read);
+  expect(await readJson("copy/tokenizer.json")).toEqual(file);
+  expect(await readJson("copy/tokenizer_config.json")).toMatchObject({
+    eos_token: "</search>",
+    chat_template: "{{ messages }}",
+  });
+  expect((await readTokenizer(copy)).hash).toBe(read.hash);
+});
+
 test("without a padding token, end of text pads; without a configuration a usual token ends the text", async () => {
   await writeTokenizer(folder, tokenizer);
   const file = await readJson("tokenizer.json");

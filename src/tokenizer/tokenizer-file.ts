@@ -16,17 +16,27 @@ import type { Tokenizer } from "./tokenizer.ts";
 const modelFile = "tokenizer.json";
 const configFile = "tokenizer_config.json";
 
+/** A tokenizer that the library runs; it is written as it was read. */
+export interface LibraryFileTokenizer extends Tokenizer {
+  /** The content of both files. */
+  readonly files: { readonly model: object; readonly config: object };
+}
+
+export type WritableTokenizer = BytePairTokenizer | LibraryFileTokenizer;
+
 /** Writes both files into `folder`, which is made if it is missing. Throws `FileError`. */
-export async function writeTokenizer(folder: string, tokenizer: BytePairTokenizer): Promise<void> {
-  await writeFileAtomic(join(folder, modelFile), `${JSON.stringify(tokenizerJson(tokenizer), null, 1)}\n`);
-  await writeFileAtomic(join(folder, configFile), `${JSON.stringify(tokenizerConfig, null, 1)}\n`);
+export async function writeTokenizer(folder: string, tokenizer: WritableTokenizer): Promise<void> {
+  const { model, config } =
+    "files" in tokenizer ? tokenizer.files : { model: tokenizerJson(tokenizer), config: tokenizerConfig };
+  await writeFileAtomic(join(folder, modelFile), `${JSON.stringify(model, null, 1)}\n`);
+  await writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 1)}\n`);
 }
 
 /**
  * Reads the tokenizer in `folder`: ours, or any that `@huggingface/tokenizers` can read. `encode` adds nothing to a
  * text. Throws `FileError` or `DataFormatError`.
  */
-export async function readTokenizer(folder: string): Promise<Tokenizer> {
+export async function readTokenizer(folder: string): Promise<WritableTokenizer> {
   const file = join(folder, modelFile);
   const json = await readJson(file);
   const configPath = join(folder, configFile);
@@ -161,7 +171,11 @@ const addedTokensFormat = z.object({
   added_tokens: z.array(z.looseObject({ id: z.int(), content: z.string() })).default([]),
 });
 
-function fromLibrary(json: object, config: z.output<typeof configFormat>, file: string): Tokenizer {
+function fromLibrary(
+  json: object,
+  config: z.output<typeof configFormat>,
+  file: string,
+): LibraryFileTokenizer {
   const added = addedTokensFormat.parse(json).added_tokens;
   const library = new LibraryTokenizer(json, { ...config, clean_up_tokenization_spaces: false });
   const idOf = (token: string): number => {
@@ -183,6 +197,7 @@ function fromLibrary(json: object, config: z.output<typeof configFormat>, file: 
     );
   const endOfTextId = idOf(end);
   return {
+    files: { model: json, config },
     hash: sha256(canonicalJson({ json, endOfTextId })),
     vocabularySize: [...library.get_vocab().values()].reduce((most, id) => Math.max(most, id + 1), 0),
     endOfTextId,

@@ -17,8 +17,8 @@ import { ConfigError } from "../errors.ts";
 import { hashQuestions } from "../evaluation/contract.ts";
 import { type Bm25Index, buildBm25Index, openIndex, saveIndex } from "../retrieval/bm25.ts";
 import { canonicalJson } from "../shared/hash.ts";
+import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
-import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 
 /** What is asked and what is searched. */
 export interface TrainingData {
@@ -159,7 +159,7 @@ const tokenizerPassages = 20_000;
 const tokenizerQuestions = 5_000;
 
 /** A byte-pair tokenizer trained on passages and questions as the model will see them. */
-function trainTokenizer({ model, environment }: Recipe, data: TrainingData): Tokenizer {
+function trainTokenizer({ model, environment }: Recipe, data: TrainingData): BytePairTokenizer {
   if (model.type !== "fresh")
     throw new ConfigError("only a fresh model trains a tokenizer", { path: "model.type" });
   const template = findPassageTemplate(environment.passageTemplate);
