@@ -14,14 +14,12 @@ const entrySchema = z.object({
   data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
 });
 
-/** Writes named float32 arrays; `metadata` is text by key. */
-export async function writeSafetensors(
-  path: string,
-  tensors: ParameterSet,
-  metadata: Readonly<Record<string, string>> = {},
-): Promise<void> {
+const headerSchema = z.record(z.string(), z.unknown());
+
+/** Writes named float32 arrays. Throws `FileError`. */
+export async function writeSafetensors(path: string, tensors: ParameterSet): Promise<void> {
   let offset = 0;
-  const header: Record<string, unknown> = { __metadata__: { format: "pt", ...metadata } };
+  const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
   for (const [name, { shape, data }] of tensors) {
     header[name] = { dtype: "F32", shape, data_offsets: [offset, offset + data.byteLength] };
     offset += data.byteLength;
@@ -66,11 +64,15 @@ function readHeader(path: string, file: Buffer): { header: Record<string, unknow
     throw damaged(path, `its header should have ${length} bytes, ${file.length - 8} are left`);
   }
   const start = 8 + Number(length);
+  let json: unknown;
   try {
-    return { header: JSON.parse(file.toString("utf8", 8, start)) as Record<string, unknown>, start };
+    json = JSON.parse(file.toString("utf8", 8, start));
   } catch {
     throw damaged(path, "its header is not JSON");
   }
+  const header = headerSchema.safeParse(json);
+  if (!header.success) throw damaged(path, "its header is not an object");
+  return { header: header.data, start };
 }
 
 interface Entry extends z.infer<typeof entrySchema> {
@@ -80,7 +82,11 @@ interface Entry extends z.infer<typeof entrySchema> {
 
 function readTensor(path: string, file: Buffer, entry: Entry): Parameter {
   const [from, to] = entry.data_offsets;
-  if (entry.dtype !== "F32") throw damaged(path, `${entry.name} is ${entry.dtype}; F32 was expected`);
+  if (entry.dtype !== "F32") {
+    throw new CheckpointError(
+      `${path}: ${entry.name} holds values of type ${entry.dtype}, only F32 is supported; convert the model to float32`,
+    );
+  }
   const count = entry.shape.reduce((a, b) => a * b, 1);
   if (to - from !== count * 4) {
     throw damaged(path, `${entry.name} has ${to - from} bytes; shape [${entry.shape}] needs ${count * 4}`);
