@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RunFolder } from "../src/reporting/run-folder.ts";
+import { runForTest } from "./run-cli.ts";
 import { tinyRecipe } from "./tiny-recipe.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -63,6 +65,25 @@ describe("the program", () => {
     await access(join(run, "report.html"));
   });
 
+  test("a kill at any moment leaves a run that goes on to the same numbers", async () => {
+    const recipe = join(folder, "some.yaml");
+    await writeFile(recipe, tinyRecipe.replace("steps: 2", "steps: 30"));
+    const [whole, killed] = [join(folder, "whole"), join(folder, "killed")];
+    expect(await runForTest("train", recipe, "--out", whole)).toMatchObject({ code: 0 });
+    const child = start("train", recipe, "--out", killed);
+    const end = ended(child);
+    await until(join(killed, "checkpoints", "3"), child);
+    child.kill("SIGKILL");
+    expect((await end).code).toBeNull();
+    const stoppedAt = (await measured(killed)).length;
+    expect(stoppedAt).toBeGreaterThanOrEqual(3);
+    expect(stoppedAt).toBeLessThan(32);
+    const resumed = await runForTest("train", "--resume", killed);
+    expect(resumed.stderr).toMatch(new RegExp(`going on after step (${stoppedAt - 1}|${stoppedAt}) of 32`));
+    expect(resumed.code).toBe(0);
+    expect(await measured(killed)).toEqual(await measured(whole));
+  });
+
   test("a reader that goes away is no error", async () => {
     const child = start("--help");
     child.stdout.destroy();
@@ -70,6 +91,14 @@ describe("the program", () => {
     expect([code, stderr]).toEqual([0, ""]);
   });
 });
+
+/** The rows of `metrics.jsonl` without what a clock or the machine decides. */
+async function measured(run: string): Promise<object[]> {
+  const rows = await (await RunFolder.open(run)).readMetrics();
+  return rows.map((row) =>
+    Object.fromEntries(Object.entries(row).filter(([key]) => !/^(time|rate|memory)\//.test(key))),
+  );
+}
 
 /** Waits for a file that `child` is to write; an end of the child ends the waiting. */
 async function until(path: string, child: Child): Promise<void> {
