@@ -75,8 +75,10 @@ export async function writeModel(
     pad_token_id: tokenizer.paddingId,
     torch_dtype: "float32",
   };
-  await writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`);
-  await writeSafetensors(join(folder, weightsFile), parameters);
+  await Promise.all([
+    writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`),
+    writeSafetensors(join(folder, weightsFile), parameters),
+  ]);
 }
 
 /** Reads a model folder. Throws `CheckpointError` when a part is damaged or of another family, `FileError` when one cannot be read. */
@@ -148,8 +150,10 @@ export async function writeOptimizer(folder: string, state: OptimizerState): Pro
   const moments = new Map<string, Parameter>();
   for (const [name, moment] of state.firstMoments) moments.set(`first.${name}`, moment);
   for (const [name, moment] of state.secondMoments) moments.set(`second.${name}`, moment);
-  await writeSafetensors(join(folder, momentsFile), moments);
-  await writeFileAtomic(join(folder, optimizerFile), `${JSON.stringify({ step: state.step })}\n`);
+  await Promise.all([
+    writeSafetensors(join(folder, momentsFile), moments),
+    writeFileAtomic(join(folder, optimizerFile), `${JSON.stringify({ step: state.step })}\n`),
+  ]);
 }
 
 /** Reads the optimiser's state for the given parameters, or nothing where the folder holds a model alone. */
