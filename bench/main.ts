@@ -3,12 +3,14 @@
  * last line of standard output is one JSON object with every round. Progress goes to standard error.
  */
 import { cpus, loadavg, totalmem } from "node:os";
+import { ablationsBench } from "./ablations.ts";
 import type { Bench } from "./bench.ts";
 import { engineBench } from "./engine.ts";
 import { formatBytes } from "./measure.ts";
+import { quickstartBench } from "./quickstart.ts";
 import { rolloutBench } from "./rollout.ts";
 
-const benches: readonly Bench[] = [engineBench, rolloutBench];
+const benches: readonly Bench[] = [ablationsBench, engineBench, quickstartBench, rolloutBench];
 
 function usage(): string {
   const lines = benches.map(
