@@ -25,7 +25,6 @@ const described = {
   ],
   "reward/exactMatch": ["share", "Trajectories whose answer equals a gold answer after normalisation."],
   "reward/f1": ["share", "Mean token F1 between answer and best gold answer."],
-  "reward/format": ["share", "Trajectories that keep the format."],
   "advantage/std": ["points", "Standard deviation of the advantages that were trained on."],
   "search/count": ["searches/question", "Searches carried out in a trajectory, mean."],
   "search/invalid": ["share", "Turns whose text was no valid action, of all turns."],

@@ -39,10 +39,12 @@ export function rolloutMetrics(
   return {
     "reward/mean": mean(rewards),
     "reward/std": deviation(rewards),
+    "reward/groupStd": mean([...groupRewards(sampled).values()].map(deviation)),
     "reward/exactMatch": mean(sound.map(({ answer, question }) => exactMatch(answer, question.goldAnswers))),
     "reward/f1": mean(sound.map(({ answer, question }) => tokenF1(answer, question.goldAnswers))),
     "advantage/std": deviation(groups.trajectories.map(({ advantage }) => advantage)),
     ...searchMetrics(sound),
+    "length/cutTurns": cutTurns(sound, setting.environment.maxTurnTokens),
     "length/policyTokens": policyTokens / Math.max(1, sound.length),
     "length/observationTokens": mean(sound.map(observationTokenCount)),
     "length/contextTokens": mean(sound.map(tokenCount)),
@@ -56,6 +58,23 @@ export function rolloutMetrics(
     "rate/sampledTokens": policyTokens / seconds,
     "rate/trajectories": all.length / seconds,
   };
+}
+
+/** The rewards of each group, failures of the world left out. */
+function groupRewards(sampled: readonly RewardedTrajectory[]): ReadonlyMap<string, number[]> {
+  const groups = new Map<string, number[]>();
+  for (const { trajectory, reward } of sampled) {
+    if (reward === undefined) continue;
+    groups.set(trajectory.group, [...(groups.get(trajectory.group) ?? []), reward]);
+  }
+  return groups;
+}
+
+/** Share of the policy's turns that reached the limit of tokens. */
+function cutTurns(sound: readonly Trajectory[], maxTurnTokens: number): number {
+  const turns = sound.flatMap(({ segments }) => segments.filter(({ source }) => source === "policy"));
+  const cut = turns.filter(({ tokens }) => tokens.length >= maxTurnTokens);
+  return cut.length / Math.max(1, turns.length);
 }
 
 function searchMetrics(sound: readonly Trajectory[]): Partial<MetricRow> {
