@@ -50,7 +50,9 @@ export async function readAtlasFacts(limits: {
   };
   const taken = [...facts.countries, ...facts.currencies, ...facts.languages].map(({ name }) => name);
   // Loaded when asked for: it unpacks megabytes, which would slow down the start of every command.
-  const { default: airports } = await import("airport-data-js");
+  const module = await import("airport-data-js");
+  // The package is CommonJS: Node gives its functions as `default`, other loaders (tsx) one by one.
+  const airports = module.default ?? module;
   const records = [
     ...(await airports.getAirportsByType("large_airport")),
     ...(await airports.getAirportsByType("medium_airport")),
