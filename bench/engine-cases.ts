@@ -49,6 +49,7 @@ export const engineCases: readonly EngineCase[] = [
     model: smol,
     work: { op: "train", batch: 2, length: 512, steps: 1 },
   },
+  { name: "decode-tiny-16", about: "1.1 M parameters, 16 sequences", model: tiny, work: decoding(16) },
   { name: "decode-tiny-32", about: "1.1 M parameters, 32 sequences", model: tiny, work: decoding(32) },
   { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", model: smol, work: decoding(16) },
   { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", model: smol, work: decoding(32) },

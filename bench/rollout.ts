@@ -9,7 +9,7 @@ import { makeWorld } from "../src/corpus/world.ts";
 import type { Codec } from "../src/environment/action.ts";
 import { findCodec } from "../src/environment/codecs.ts";
 import { environmentOptionsSchema } from "../src/environment/environment-options.ts";
-import { buildBm25Index } from "../src/retrieval/bm25.ts";
+import { buildBm25Index } from "../src/retrieval/lexical/bm25.ts";
 import type { Policy } from "../src/rollout/policy.ts";
 import type { RolloutSetting } from "../src/rollout/rollout.ts";
 import { runRollouts } from "../src/rollout/run-rollouts.ts";

@@ -56,7 +56,13 @@ export type { MetricRow } from "./reporting/metric-row.ts";
 export { writeReport } from "./reporting/report/write-report.ts";
 export { RunFolder } from "./reporting/run-folder.ts";
 export { renderTranscript } from "./reporting/transcript.ts";
-export { Bm25Index, type Bm25Options, buildBm25Index, openIndex, saveIndex } from "./retrieval/bm25.ts";
+export {
+  Bm25Index,
+  type Bm25Options,
+  buildBm25Index,
+  openIndex,
+  saveIndex,
+} from "./retrieval/lexical/bm25.ts";
 export type { Retriever, RetrieverIdentity, ScoredPassage } from "./retrieval/retriever.ts";
 export { coverExactMatch } from "./reward/cover-exact-match.ts";
 export { exactMatch } from "./reward/exact-match.ts";

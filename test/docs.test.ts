@@ -12,7 +12,7 @@ import { findCommand, parseCommand } from "../src/cli/parse.ts";
 import { recipeSchema } from "../src/config/recipe.ts";
 import { environmentOptionsSchema } from "../src/environment/environment-options.ts";
 import { isMetricKey } from "../src/reporting/metric-keys.ts";
-import { bm25OptionsSchema } from "../src/retrieval/bm25.ts";
+import { bm25OptionsSchema } from "../src/retrieval/lexical/bm25.ts";
 
 const root = join(import.meta.dirname, "..");
 const algorithmPages = pages("docs/algorithms");

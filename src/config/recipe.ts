@@ -6,7 +6,7 @@ import { z } from "zod";
 import { modelOptionsSchema } from "../engine/model-options.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { evaluationOptionsSchema } from "../evaluation/evaluation-options.ts";
-import { bm25OptionsSchema } from "../retrieval/bm25.ts";
+import { bm25OptionsSchema } from "../retrieval/lexical/bm25.ts";
 import { dataOptionsSchema } from "./data-options.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { stageSchema } from "./stage-options.ts";

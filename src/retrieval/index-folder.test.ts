@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Passage } from "../corpus/passage.ts";
 import { FileError, RetrieverError } from "../errors.ts";
-import { buildBm25Index } from "./bm25.ts";
 import { openIndex, saveIndex } from "./index-folder.ts";
+import { buildBm25Index } from "./lexical/bm25.ts";
 import { describeRetriever } from "./retriever.suite.ts";
 
 let folder: string;

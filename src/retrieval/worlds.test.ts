@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { labFacts, MAX_NAME_WORDS } from "../corpus/lab-facts.ts";
 import { makeWorld, type World } from "../corpus/world.ts";
-import { buildBm25Index } from "./bm25.ts";
-import { porter2 } from "./porter2.ts";
+import { buildBm25Index } from "./lexical/bm25.ts";
+import { porter2 } from "./lexical/porter2.ts";
 
 /** The share of the gold passages that are among the first `k` for their query of the plan. */
 async function planRecall({ passages, questions }: World, k: number): Promise<number> {

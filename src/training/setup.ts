@@ -15,7 +15,7 @@ import { findPassageTemplate } from "../environment/passage-template.ts";
 import { findPrompt, prepareQuestion } from "../environment/prompt.ts";
 import { ConfigError } from "../errors.ts";
 import { hashQuestions } from "../evaluation/contract.ts";
-import { type Bm25Index, buildBm25Index, openIndex, saveIndex } from "../retrieval/bm25.ts";
+import { type Bm25Index, buildBm25Index, openIndex, saveIndex } from "../retrieval/lexical/bm25.ts";
 import { canonicalJson } from "../shared/hash.ts";
 import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";

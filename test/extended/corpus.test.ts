@@ -13,7 +13,7 @@ import type { Question } from "../../src/corpus/question.ts";
 import { readCorpus } from "../../src/corpus/read-corpus.ts";
 import { readQuestions } from "../../src/corpus/read-questions.ts";
 import { DataFormatError } from "../../src/errors.ts";
-import { type Bm25Index, buildBm25Index, openIndex, saveIndex } from "../../src/retrieval/bm25.ts";
+import { type Bm25Index, buildBm25Index, openIndex, saveIndex } from "../../src/retrieval/lexical/bm25.ts";
 
 const shared = process.env.FORAGER_SHARED ?? join(import.meta.dirname, "../../../shared");
 const data = join(shared, "data");

@@ -1,7 +1,7 @@
 /** `forager ask`: one question to a trained agent, with everything it searched and read. */
 import { UsageError } from "../../errors.ts";
 import { renderTranscript } from "../../reporting/transcript.ts";
-import { openIndex } from "../../retrieval/bm25.ts";
+import { openIndex } from "../../retrieval/lexical/bm25.ts";
 import { runRollout } from "../../rollout/rollout.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";

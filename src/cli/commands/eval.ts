@@ -5,7 +5,7 @@ import { readQuestions } from "../../corpus/read-questions.ts";
 import { evaluate } from "../../evaluation/evaluate.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import { startProgress } from "../../reporting/progress.ts";
-import { openIndex } from "../../retrieval/bm25.ts";
+import { openIndex } from "../../retrieval/lexical/bm25.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";

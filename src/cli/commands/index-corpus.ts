@@ -2,8 +2,8 @@
 
 import { optionsFromOverrides } from "../../config/validate.ts";
 import { readCorpora } from "../../corpus/read-corpora.ts";
-import { bm25OptionsSchema, buildBm25Index } from "../../retrieval/bm25.ts";
 import { saveIndex } from "../../retrieval/index-folder.ts";
+import { bm25OptionsSchema, buildBm25Index } from "../../retrieval/lexical/bm25.ts";
 import { defineCommand } from "../command.ts";
 import { requireNewPath } from "../new-path.ts";
 import { commandLine } from "../shell-word.ts";

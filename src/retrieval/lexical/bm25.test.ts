@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Passage } from "../corpus/passage.ts";
+import type { Passage } from "../../corpus/passage.ts";
+import { describeRetriever } from "../retriever.suite.ts";
 import { wordsOf } from "./analyze.ts";
 import { type Bm25Options, buildBm25Index } from "./bm25.ts";
 import { bm25OptionsSchema } from "./bm25-index.ts";
-import { describeRetriever } from "./retriever.suite.ts";
 import { STOP_WORDS } from "./stop-words.ts";
 
 describeRetriever("bm25", buildBm25Index);

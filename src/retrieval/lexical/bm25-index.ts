@@ -7,13 +7,13 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
-import type { Passage } from "../corpus/passage.ts";
-import { RetrieverError } from "../errors.ts";
-import { canonicalJson, sha256 } from "../shared/hash.ts";
+import type { Passage } from "../../corpus/passage.ts";
+import { RetrieverError } from "../../errors.ts";
+import { canonicalJson, sha256 } from "../../shared/hash.ts";
+import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import { analysisOptionsSchema } from "./analyze.ts";
 import { type CloseTerm, closestTerms, fuzzyOptionsSchema } from "./fuzzy.ts";
 import { Ranker, type TermEntries } from "./ranking.ts";
-import type { Retriever, RetrieverIdentity, ScoredPassage } from "./retriever.ts";
 import { QueryVocabulary } from "./vocabulary.ts";
 
 export const bm25OptionsSchema = z.strictObject({

@@ -3,14 +3,14 @@
  * folder it is kept in). All passages stay in memory while it is built.
  */
 import { z } from "zod";
-import { corpusHasher } from "../corpus/corpus-hash.ts";
-import type { Passage } from "../corpus/passage.ts";
-import { ConfigError, RetrieverError } from "../errors.ts";
+import { corpusHasher } from "../../corpus/corpus-hash.ts";
+import type { Passage } from "../../corpus/passage.ts";
+import { ConfigError, RetrieverError } from "../../errors.ts";
 import { Bm25Index, type Bm25Options, bm25OptionsSchema } from "./bm25-index.ts";
 import { type Postings, PostingsBuilder } from "./postings.ts";
 
+export { openIndex, saveIndex } from "../index-folder.ts";
 export { Bm25Index, type Bm25Options, bm25OptionsSchema } from "./bm25-index.ts";
-export { openIndex, saveIndex } from "./index-folder.ts";
 
 /**
  * Builds an index; `options` as in `bm25OptionsSchema`. Throws `ConfigError` for
