@@ -10,8 +10,9 @@ import type { Passage } from "../corpus/passage.ts";
 import { passageLine, passageOf } from "../corpus/read-corpus.ts";
 import { FileError, RetrieverError } from "../errors.ts";
 import { createFolderAtomic, fileError } from "../shared/files.ts";
-import { BM25_VERSION, Bm25Index, bm25OptionsSchema, type PassageStore } from "./lexical/bm25-index.ts";
+import { BM25_VERSION, Bm25Index, bm25OptionsSchema } from "./lexical/bm25-index.ts";
 import { bytesOf, linePieces, partSchema, readPart, writePart } from "./part-files.ts";
+import type { PassageStore } from "./passage-store.ts";
 
 const MANIFEST = "index.json";
 

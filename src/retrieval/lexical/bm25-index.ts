@@ -7,9 +7,9 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
-import type { Passage } from "../../corpus/passage.ts";
 import { RetrieverError } from "../../errors.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
+import type { PassageStore } from "../passage-store.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import { analysisOptionsSchema } from "./analyze.ts";
 import { type CloseTerm, closestTerms, fuzzyOptionsSchema } from "./fuzzy.ts";
@@ -37,12 +37,6 @@ export const bm25OptionsSchema = z.strictObject({
     .describe("Let close terms stand in for query terms that no passage holds (misspelt names)."),
 });
 export type Bm25Options = z.output<typeof bm25OptionsSchema>;
-
-/** The passages of an index by position in the corpus, wherever they are kept. */
-export interface PassageStore {
-  readonly count: number;
-  get(position: number): Passage;
-}
 
 /** All that an index is made of; see `Postings` for the layout of the arrays. */
 export interface Bm25Parts {
