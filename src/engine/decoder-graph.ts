@@ -38,6 +38,11 @@ export function declareParameters(
   return new Map([...parameterShapes(model)].map(([name, shape]) => [name, declare(name, shape)]));
 }
 
+/** Declares all parameters of the model as weights of the graph, fixed when its session is made. */
+export function declareWeights(graph: Graph, model: ModelOptions): Map<string, Tensor> {
+  return new Map([...parameterShapes(model)].map(([name, shape]) => [name, graph.weight(name, shape)]));
+}
+
 /** The parameter `name`; asserts that the model has it. */
 export function parameter(parameters: Parameters, name: string): Tensor {
   const tensor = parameters.get(name);

@@ -3,7 +3,7 @@ import { causalMask, maskedScore, rotaryTables } from "./decoder-graph.ts";
 import { createDecodingGraph, type DecodingGraph } from "./decoding-graph.ts";
 import { KeyValueCache } from "./key-value-cache.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
-import { type ParameterSet, parameterFeeds } from "./parameters.ts";
+import type { ParameterSet } from "./parameters.ts";
 import type { Feed, SessionOptions } from "./session.ts";
 
 /** New tokens (at least one) of the sequence in a slot, after `cached` tokens that the cache holds. */
@@ -17,34 +17,29 @@ export interface Extension {
 
 export class DecodingModel {
   readonly model: ModelOptions;
-  readonly #graph: DecodingGraph;
   readonly #parameters: ParameterSet;
+  readonly #options: SessionOptions;
   readonly #tables: readonly [string, Feed][];
-  /** What is fetched at each run: log-probabilities, then keys and values by layer. */
-  readonly #wanted: readonly string[];
+  #graph: DecodingGraph | undefined;
+  #closing: Promise<void> = Promise.resolve();
 
-  private constructor(model: ModelOptions, parameters: ParameterSet, graph: DecodingGraph) {
+  constructor(model: ModelOptions, parameters: ParameterSet, options: SessionOptions) {
     this.model = model;
     this.#parameters = parameters;
-    this.#graph = graph;
+    this.#options = options;
     const { cosine, sine } = rotaryTables(model);
     const shape = [model.contextLength, headSize(model) / 2];
     this.#tables = [
       ["cosine", { data: cosine, shape }],
       ["sine", { data: sine, shape }],
     ];
-    this.#wanted = [
-      graph.logprobs,
-      ...graph.keys.flatMap((key, layer) => [key, graph.values[layer] as string]),
-    ];
   }
 
-  static async create(
-    model: ModelOptions,
-    parameters: ParameterSet,
-    options: SessionOptions,
-  ): Promise<DecodingModel> {
-    return new DecodingModel(model, parameters, await createDecodingGraph(model, options));
+  /** Forgets the weights; the next call reads them anew. */
+  invalidate(): void {
+    const graph = this.#graph;
+    this.#graph = undefined;
+    this.#closing = this.#closing.then(() => graph?.session.close());
   }
 
   /**
@@ -57,27 +52,35 @@ export class DecodingModel {
       extensions.length === cache.slots && extensions.every(({ slot }, index) => slot === index);
     const rows = Math.max(1, ...extensions.map(({ cached }) => cached));
     const source = isWhole ? cache : gather(this.model, cache, extensions, rows);
+    const graph = await this.#open();
     const feeds = new Map<string, Feed>([
       ...this.#tables,
-      ...parameterFeeds(this.#parameters),
       ...chunkFeeds(this.model, extensions),
       ["cacheMask", cacheMask(this.model, extensions, rows)],
       ...cacheFeeds(this.model, source, rows),
     ]);
-    const results = await this.#graph.session.run(feeds, this.#wanted);
+    const fresh = graph.keys.flatMap((key, layer) => [key, graph.values[layer] as string]);
+    const results = await graph.session.run(feeds, [graph.logprobs, ...fresh]);
     const chunk = Math.max(...extensions.map(({ tokens }) => tokens.length));
-    for (const [index, name] of this.#wanted.slice(1).entries()) {
+    for (const [index, name] of fresh.entries()) {
       const data = (results.get(name) as Feed).data as Float32Array;
       for (const [sequence, { slot, cached, tokens, isIdle }] of extensions.entries()) {
         if (isIdle) continue;
         cache.append(index, slot, { data, sequence, chunk, start: cached, count: tokens.length });
       }
     }
-    return (results.get(this.#graph.logprobs) as Feed).data as Float32Array;
+    return (results.get(graph.logprobs) as Feed).data as Float32Array;
   }
 
   async close(): Promise<void> {
-    await this.#graph.session.close();
+    this.invalidate();
+    await this.#closing;
+  }
+
+  async #open(): Promise<DecodingGraph> {
+    await this.#closing;
+    this.#graph ??= await createDecodingGraph(this.model, { ...this.#options, weights: this.#parameters });
+    return this.#graph;
   }
 }
 

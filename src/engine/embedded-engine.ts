@@ -94,7 +94,7 @@ export class EmbeddedEngine implements Engine {
         `the tokenizer has ${tokenizer.vocabularySize} ids, the model ${model.vocabularySize}; use the tokenizer that belongs to the model`,
       );
     }
-    return new EmbeddedEngine(weights, options, await DecodingModel.create(model, parameters, options));
+    return new EmbeddedEngine(weights, options, new DecodingModel(model, parameters, options));
   }
 
   policy(): Policy {

@@ -62,10 +62,11 @@ export class EmbeddedPolicy implements Policy {
     return await Promise.all(completions);
   }
 
-  /** Forgets all cached keys and values; to be called when the weights change. No completion may be under way. */
+  /** Forgets the weights and all cached keys and values; to be called when the weights change. No completion may be under way. */
   invalidate(): void {
     assert(!this.#isRunning, "the weights changed while completions were being sampled");
     this.#pool.clear();
+    this.#model.invalidate();
   }
 
   #createJob(context: Context, options: SamplingOptions): CompletionJob {

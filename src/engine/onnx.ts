@@ -1,10 +1,12 @@
 /** Writes a `Graph` as an ONNX model: opset 18 plus the `com.microsoft` operators of ONNX Runtime. */
 import onnxProto from "onnx-proto";
-import type { Attribute, Graph, Tensor } from "./graph.ts";
+import type { Attribute, Constant, Graph, Tensor } from "./graph.ts";
 
 const { onnx } = onnxProto;
 
 const tensorTypes = { float32: 1, int64: 7 } as const;
+/** TensorProto.DataLocation.EXTERNAL */
+const externalLocation = 1;
 const attributeTypes = { float: 1, integer: 2, string: 3, integers: 7 } as const;
 
 /** The bytes of an ONNX model with the graph's inputs and the given outputs. */
@@ -25,19 +27,28 @@ export function encodeOnnx(graph: Graph, outputs: readonly Tensor[]): Uint8Array
         output: [...node.outputs],
         attribute: Object.entries(node.attributes).map(([name, value]) => encodeAttribute(name, value)),
       })),
-      initializer: graph.constants.map((constant) => ({
-        name: constant.name,
-        dataType: tensorTypes[constant.type],
-        dims: [...constant.shape],
-        ...(constant.type === "int64"
-          ? { int64Data: [...constant.values] }
-          : { floatData: [...constant.values] }),
-      })),
+      initializer: [...graph.constants.map(encodeConstant), ...graph.weights.map(encodeWeight)],
       input: graph.inputs.map(encodeValueInfo),
       output: outputs.map(encodeValueInfo),
     },
   });
   return onnx.ModelProto.encode(model).finish();
+}
+
+function encodeConstant({ name, type, shape, values }: Constant): object {
+  const data = type === "int64" ? { int64Data: [...values] } : { floatData: [...values] };
+  return { name, dataType: tensorTypes[type], dims: [...shape], ...data };
+}
+
+/** Only where the values are found: ONNX Runtime is handed the array itself under the weight's name. */
+function encodeWeight({ name, type, shape }: Tensor): object {
+  return {
+    name,
+    dataType: tensorTypes[type],
+    dims: [...shape],
+    dataLocation: externalLocation,
+    externalData: [{ key: "location", value: name }],
+  };
 }
 
 /** A whole number that means a float must come as `{ float }`, or ONNX Runtime sees an attribute of the wrong type. */

@@ -4,7 +4,7 @@
  * graphs.
  */
 import { InferenceSession, type OnnxValue, Tensor as OrtTensor } from "onnxruntime-node";
-import { EngineError } from "../errors.ts";
+import { assert, EngineError } from "../errors.ts";
 import type { Graph, Tensor } from "./graph.ts";
 import { encodeOnnx } from "./onnx.ts";
 
@@ -19,6 +19,8 @@ export interface Feed {
 export interface SessionOptions {
   /** Threads inside one operator. */
   readonly threads: number;
+  /** The values of the graph's weights, by name. */
+  readonly weights?: ReadonlyMap<string, Feed>;
 }
 
 export class Session {
@@ -27,9 +29,11 @@ export class Session {
     this.#session = session;
   }
 
+  /** Throws `EngineError` when ONNX Runtime refuses the graph. */
   static async create(graph: Graph, outputs: readonly Tensor[], options: SessionOptions): Promise<Session> {
     try {
       const session = await InferenceSession.create(encodeOnnx(graph, outputs), {
+        externalData: graph.weights.map(({ name }) => ({ path: name, data: bytesOf(name, options.weights) })),
         intraOpNumThreads: options.threads,
         interOpNumThreads: 1,
         executionMode: "sequential",
@@ -75,6 +79,12 @@ export class Session {
   async close(): Promise<void> {
     await this.#session.release();
   }
+}
+
+function bytesOf(name: string, weights: SessionOptions["weights"]): Uint8Array {
+  const data = weights?.get(name)?.data;
+  assert(data, `the weight ${name} has no values`);
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
 }
 
 function ortTensor({ data, shape }: Feed): OrtTensor {
