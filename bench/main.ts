@@ -9,8 +9,9 @@ import { engineBench } from "./engine.ts";
 import { formatBytes } from "./measure.ts";
 import { quickstartBench } from "./quickstart.ts";
 import { rolloutBench } from "./rollout.ts";
+import { stepBench } from "./step.ts";
 
-const benches: readonly Bench[] = [ablationsBench, engineBench, quickstartBench, rolloutBench];
+const benches: readonly Bench[] = [ablationsBench, engineBench, quickstartBench, rolloutBench, stepBench];
 
 function usage(): string {
   const lines = benches.map(
