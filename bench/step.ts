@@ -1,7 +1,7 @@
 /**
  * Where the time of a real reinforcement step goes: a recipe is trained with V8's sampling profiler on during its
- * last stage. Samples on the main thread are added up by room; the thread is idle while ONNX
- * Runtime computes on its own threads, which counts for the engine. Evaluations are left out. Overhead is what is neither engine nor retrieval.
+ * last stage. Samples on the main thread are added up by room; native code counts for the room that called it.
+ * Evaluations and checkpoints are left out. Overhead is what is neither engine nor retrieval.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import inspector from "node:inspector/promises";
@@ -20,12 +20,20 @@ const working = new Set(["engine", "retrieval", "waiting"]);
 
 export const stepBench: Bench = {
   name: "step",
-  about:
-    "share of a real training step outside engine and retriever, by room (CPU profile of recipes/lab.yaml)",
-  options: "[--seed 1] [--threads 2]",
+  about: "share of a real training step outside engine and retriever, by room (CPU profile)",
+  options: "[--recipe recipes/lab.yaml] [--seed 1] [--threads 2]",
   async run(args) {
-    const { seed, threads } = integerOptions(args, { seed: 1, threads: 2 });
-    const { milliseconds, rows } = await profiledStage([`seed=${seed}`, `engine.threads=${threads}`]);
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        recipe: { type: "string", default: "recipes/lab.yaml" },
+        seed: { type: "string", default: "1" },
+        threads: { type: "string", default: "2" },
+      },
+    });
+    const { recipe, seed, threads } = values;
+    const overrides = [`seed=${seed}`, `engine={ type: embedded, threads: ${threads} }`];
+    const { milliseconds, rows } = await profiledStage(recipe, overrides);
     const total = [...milliseconds.values()].reduce((sum, value) => sum + value, 0);
     const share = (value: number): string => `${((100 * value) / total).toFixed(1)} %`;
     const byRoom = [...milliseconds].sort(([, a], [, b]) => b - a);
