@@ -17,10 +17,13 @@ export interface Comparison {
 
 export type Side = () => Promise<{ readonly seconds: number; readonly tokens: number }>;
 
-/** Runs `rounds` rounds of each side in turn after one warm-up round; without a peer, ours alone. */
+/** Rounds that are not counted: memory is touched for the first time in them, which takes longer than the work. */
+const warmUpRounds = 2;
+
+/** Runs `rounds` rounds of each side in turn after the warm-up; without a peer, ours alone. */
 export async function interleave(rounds: number, ours: Side, peer: Side | undefined): Promise<Comparison> {
   const rates: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 1 - warmUpRounds; round <= rounds; round++) {
     for (const [name, side] of [["ours", ours] as const, ["peer", peer] as const]) {
       if (side === undefined) continue;
       await pause(300); // thread pools spin for a while after their last task; let the other side's come to rest
