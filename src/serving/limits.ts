@@ -1,0 +1,49 @@
+/**
+ * How much one request, and all requests together, may ask of a server. The defaults let a whole training batch
+ * through in one call (512 questions × 5 rollouts = 2560 queries) and keep the memory of a server bounded.
+ */
+import { assert } from "../errors.ts";
+
+export interface ServerLimits {
+  /** Most bytes of one request body. */
+  readonly bodyBytes: number;
+  /** Most bytes of all request bodies held at one time. */
+  readonly pendingBytes: number;
+  /** Most queries in one call. */
+  readonly queries: number;
+  /** Most UTF-16 code units of one query. */
+  readonly queryCharacters: number;
+  /** Most passages for one query. */
+  readonly k: number;
+  /** Most passages in one call: queries × k. */
+  readonly passages: number;
+  /** Most UTF-16 code units of one answer. */
+  readonly answerCharacters: number;
+  /** Most calls that the retriever works on at one time. */
+  readonly concurrency: number;
+  /** Most calls that wait for their turn; the next one is turned away with 429. */
+  readonly queue: number;
+  /** From the first byte of a request to its answer, the wait included; milliseconds. */
+  readonly requestMs: number;
+}
+
+export const defaultLimits: ServerLimits = {
+  bodyBytes: 16 * 2 ** 20,
+  pendingBytes: 256 * 2 ** 20,
+  queries: 8192,
+  queryCharacters: 16_384,
+  k: 1000,
+  passages: 200_000,
+  answerCharacters: 2 ** 28,
+  concurrency: 8,
+  queue: 2048,
+  requestMs: 60_000,
+};
+
+/** The defaults with what is given instead. Every limit is a whole number of at least 1; only `queue` may be 0. */
+export function limitsWith(changes: Partial<ServerLimits> = {}): ServerLimits {
+  const limits = { ...defaultLimits, ...changes };
+  for (const [name, value] of Object.entries(limits))
+    assert(Number.isInteger(value) && value >= (name === "queue" ? 0 : 1), `limit ${name} is ${value}`);
+  return limits;
+}

@@ -1,0 +1,96 @@
+/**
+ * An app on a socket, and its end: no new connections, running requests finish, and only then (or when the time of
+ * grace is over) are connections closed. Connections are kept alive for 75 s, longer than the usual pools of clients
+ * keep theirs, so that none is closed under a request that is on its way.
+ */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { UsageError } from "../errors.ts";
+import { HttpError } from "./http-error.ts";
+import { errorResponse, ourFailure } from "./pipeline.ts";
+
+export interface ServerOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** How long running requests may take after `close`; default 30 s. */
+  readonly graceMs?: number;
+}
+
+export interface RunningServer {
+  /** Where to call it from this machine. */
+  readonly url: string;
+  readonly port: number;
+  /** Ends the server; resolves when the last connection is closed. Further calls wait for the same end. */
+  close(): Promise<void>;
+}
+
+/** What an app is to a server, such as `fetch` of Hono. */
+export type Fetch = (request: Request) => Response | Promise<Response>;
+
+/** Listens. Throws `UsageError` when the address cannot be had. */
+export async function startServer(fetch: Fetch, options: ServerOptions): Promise<RunningServer> {
+  const { getRequestListener, RequestError } = await import("@hono/node-server");
+  let isClosing = false;
+  const listener = getRequestListener(fetch, {
+    errorHandler: (error) => (error instanceof RequestError ? badRequest() : ourFailure()),
+  });
+  const server = createServer((request, response) => {
+    if (isClosing) response.shouldKeepAlive = false;
+    void listener(request, response);
+  });
+  server.keepAliveTimeout = 75_000;
+  server.headersTimeout = 80_000;
+  await listen(server, options);
+  const { port } = server.address() as AddressInfo;
+  let end: Promise<void> | undefined;
+  return {
+    port,
+    url: `http://${hostOfUrl(options.host)}:${port}`,
+    close: () => {
+      isClosing = true;
+      end ??= closeGracefully(server, options.graceMs ?? 30_000);
+      return end;
+    },
+  };
+}
+
+function listen(server: Server, { host, port }: ServerOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === "EADDRINUSE" ? "it is taken; choose another one" : cause.message;
+      reject(new UsageError(`cannot listen on ${host}, port ${port}: ${why}`, { cause }));
+    });
+    server.listen({ host, port, backlog: 1024 }, resolve);
+  });
+}
+
+function closeGracefully(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const sweep = setInterval(() => server.closeIdleConnections(), 50);
+    const force = setTimeout(() => server.closeAllConnections(), graceMs);
+    server.close(() => {
+      clearInterval(sweep);
+      clearTimeout(force);
+      resolve();
+    });
+  });
+}
+
+/** A wildcard address is no address to call; a request from this machine finds the server at its loopback address. */
+function hostOfUrl(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** For what is no request that an app can be given, such as one with a broken host or path. */
+function badRequest(): Response {
+  return errorResponse(
+    new HttpError(400, {
+      expected: "an HTTP/1.1 request with a valid host and path",
+      got: "another one",
+      advice: "correct its URL",
+    }),
+  );
+}
