@@ -7,7 +7,9 @@ import { evalCommand } from "./commands/eval.ts";
 import { indexCommand } from "./commands/index-corpus.ts";
 import { quickstartCommand } from "./commands/quickstart.ts";
 import { reportCommand } from "./commands/report.ts";
+import { scoreCommand } from "./commands/score.ts";
 import { searchCommand } from "./commands/search.ts";
+import { serveCommand } from "./commands/serve.ts";
 import { trainCommand } from "./commands/train.ts";
 
 export const commands: readonly Command[] = [
@@ -20,4 +22,6 @@ export const commands: readonly Command[] = [
   reportCommand,
   indexCommand,
   searchCommand,
+  serveCommand,
+  scoreCommand,
 ];

@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DataFormatError, FileError } from "../../errors.ts";
 import { type QrelsFormat, qrelsText, readQrels, writeQrels } from "./qrels.ts";
-import { readRun, runLines, writeRun } from "./run-file.ts";
+import { createRun, readRun, runLines } from "./run-file.ts";
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
@@ -192,10 +192,31 @@ describe("runs", () => {
       ["q2", [{ id: "日本", score: -5 }]],
     ]);
     for (const name of ["run.trec", "run.json"]) {
-      await writeRun(at(name), run, "test");
+      expect(await createRun(at(name), run, "test")).toBe(2);
       expect(await readRun(at(name))).toEqual(run);
     }
     expect(await readFile(at("run.trec"), "utf8")).toContain("q2 Q0 日本 1 -5 test\n");
+  });
+
+  test("never replace a file, and leave nothing behind when they fail", async () => {
+    await file("mine", "taken.trec");
+    await expect(createRun(at("taken.trec"), [], "t")).rejects.toThrow(
+      /taken\.trec exists already; choose another/,
+    );
+    expect(await readFile(at("taken.trec"), "utf8")).toBe("mine");
+    const before = await readdir(folder);
+    async function* failing() {
+      yield ["q1", [{ id: "d1", score: 1 }]] as const;
+      throw new Error("the retriever is gone");
+    }
+    await expect(createRun(at("failed.trec"), failing(), "t")).rejects.toThrow("the retriever is gone");
+    await expect(createRun(at("taken.trec/run"), [], "t")).rejects.toThrow(FileError);
+    expect(await readdir(folder)).toEqual(before);
+  });
+
+  test("of no query are empty files", async () => {
+    expect(await createRun(at("none.json"), [], "t")).toBe(0);
+    expect(await readFile(at("none.json"), "utf8")).toBe("{}\n");
   });
 
   test("ids with white space are not written as TREC", () => {

@@ -3,8 +3,10 @@
  * `{"query id": {"passage id": score}}`. What counts is the score: the rank of a line is not looked at, as in
  * trec_eval, and a file that was cut or shuffled reads the same.
  */
+import { mkdir, open, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { DataFormatError, FileError } from "../../errors.ts";
-import { writeFileAtomic } from "../../shared/files.ts";
+import { exists, fileError } from "../../shared/files.ts";
 import type { Run, RunEntry } from "./ranking.ts";
 import { columnsOf, type ParseLine, readTable, requireColumn, type TableFormat } from "./tables.ts";
 
@@ -62,15 +64,61 @@ export function runLines(query: string, entries: readonly RunEntry[], tag: strin
   return lines;
 }
 
-/** Writes a run in one step, as JSON where the name ends in `.json`, else as TREC. Throws `FileError`. */
-export async function writeRun(path: string, run: Run, tag: string): Promise<void> {
-  if (path.endsWith(".json")) {
-    const scores = Array.from(run, ([query, entries]) => [
-      query,
-      Object.fromEntries(entries.map(({ id, score }) => [id, score])),
-    ]);
-    return await writeFileAtomic(path, `${JSON.stringify(Object.fromEntries(scores))}\n`);
+export type QueryResults = readonly [query: string, entries: readonly RunEntry[]];
+
+/**
+ * Writes a run into the new file `path` as its results come, as JSON where the name ends in `.json`, else as TREC;
+ * returns the number of queries. The file appears when all is written, and nothing is left behind when that fails.
+ * Throws `FileError`, also when `path` exists, and what `results` throws.
+ */
+export async function createRun(
+  path: string,
+  results: Iterable<QueryResults> | AsyncIterable<QueryResults>,
+  tag: string,
+): Promise<number> {
+  const counted = { queries: 0 };
+  await createFileAtomic(path, path.endsWith(".json") ? jsonPieces(results, counted) : trecPieces());
+  return counted.queries;
+
+  async function* trecPieces(): AsyncGenerator<string> {
+    for await (const [query, entries] of results) {
+      counted.queries++;
+      yield runLines(query, entries, tag);
+    }
   }
-  const pieces = Array.from(run, ([query, entries]) => Buffer.from(runLines(query, entries, tag)));
-  await writeFileAtomic(path, Buffer.concat(pieces));
+}
+
+async function* jsonPieces(
+  results: Iterable<QueryResults> | AsyncIterable<QueryResults>,
+  counted: { queries: number },
+): AsyncGenerator<string> {
+  for await (const [query, entries] of results) {
+    const scores = Object.fromEntries(entries.map(({ id, score }) => [id, score]));
+    yield `${counted.queries++ === 0 ? "{" : ",\n"}${JSON.stringify(query)}:${JSON.stringify(scores)}`;
+  }
+  yield counted.queries === 0 ? "{}\n" : "}\n";
+}
+
+async function createFileAtomic(path: string, pieces: AsyncIterable<string>): Promise<void> {
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
+  try {
+    await requireAbsent(path);
+    await mkdir(dirname(path), { recursive: true });
+    const handle = await open(temporary, "w");
+    try {
+      for await (const piece of pieces) await handle.writeFile(piece);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await requireAbsent(path);
+    await rename(temporary, path);
+  } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw fileError(`cannot write ${path}`, cause);
+  }
+}
+
+async function requireAbsent(path: string): Promise<void> {
+  if (await exists(path)) throw new FileError(`${path} exists already; choose another file or remove it`);
 }
