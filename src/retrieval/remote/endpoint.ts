@@ -1,0 +1,119 @@
+/**
+ * A server behind a base URL: authentication, the URL as it may be shown, and what the server says about itself at
+ * `/health` and `/stats`. Servers of the field often have neither route, so a 404 there only means that it is up.
+ */
+import { ConfigError, RetrieverError } from "../../errors.ts";
+import { isFields } from "./document.ts";
+import { excerpt, fetchReply, type HttpPolicy, shownUrl } from "./http.ts";
+import { keyOf, type RetrieverWorld } from "./world.ts";
+
+export interface EndpointOptions {
+  readonly url: string;
+  readonly keyVariable?: string | undefined;
+  readonly keyHeader: string;
+}
+
+export interface Endpoint {
+  /** Without credentials and without a slash at its end. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** What no message may show. */
+  readonly secrets: readonly string[];
+}
+
+export type Facts = Readonly<Record<string, string | number | boolean>>;
+
+/** The endpoint of `options`; `path` is taken off the end of its URL. Throws `ConfigError`. */
+export function endpointOf(options: EndpointOptions, world: RetrieverWorld, path: string): Endpoint {
+  const parsed = new URL(options.url);
+  const user = decodeURIComponent(parsed.username);
+  const password = decodeURIComponent(parsed.password);
+  const whole = shownUrl(options.url).replace(/\/+$/, "");
+  const url = path !== "" && whole.endsWith(path) ? whole.slice(0, -path.length) : whole;
+  const hasCredentials = user !== "" || password !== "";
+  if (options.keyVariable === undefined) {
+    if (!hasCredentials) return { url, headers: {}, secrets: [] };
+    const basic = Buffer.from(`${user}:${password}`).toString("base64");
+    return { url, headers: { authorization: `Basic ${basic}` }, secrets: [password, basic] };
+  }
+  if (hasCredentials)
+    throw new ConfigError("expected a key or credentials in the URL, got both; take one of them out");
+  const key = keyOf(options.keyVariable, world);
+  const isBearer = options.keyHeader.toLowerCase() === "authorization";
+  return { url, headers: { [options.keyHeader]: isBearer ? `Bearer ${key}` : key }, secrets: [key] };
+}
+
+interface Context {
+  readonly policy: HttpPolicy;
+  readonly world: RetrieverWorld;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Makes sure that the server answers; throws `RetrieverError` when it does not, or says that it is not well. */
+export async function checkHealth(endpoint: Endpoint, context: Context): Promise<Facts> {
+  for (const path of ["/health", "/healthz"]) {
+    const reply = await get(endpoint, path, context);
+    if (isMissing(reply.status)) continue;
+    if (reply.status >= 200 && reply.status < 300) return statedFacts(parse(reply.text));
+    throw new RetrieverError(
+      `GET ${endpoint.url}${path}: expected status 200, got ${reply.status} ${
+        reply.status === 401 || reply.status === 403
+          ? "(the key is missing, wrong or without rights; name its variable with keyVariable)"
+          : "(the server is not well)"
+      }`,
+    );
+  }
+  return {};
+}
+
+/** What `/stats` says of the corpus; nothing when there is no such route. */
+export async function statedStats(endpoint: Endpoint, context: Context): Promise<Facts> {
+  const reply = await get(endpoint, "/stats", context);
+  if (isMissing(reply.status)) return {};
+  if (reply.status < 200 || reply.status > 299)
+    throw new RetrieverError(
+      `GET ${endpoint.url}/stats: expected status 200 or 404, got ${reply.status}: ${excerpt(reply.text)}`,
+    );
+  return statedFacts(parse(reply.text));
+}
+
+function get(endpoint: Endpoint, path: string, { policy, ...context }: Context) {
+  return fetchReply(
+    { method: "GET", url: `${endpoint.url}${path}`, headers: endpoint.headers },
+    policy,
+    context,
+  );
+}
+
+/** 400 and 422 come from catch-all routes that expect a body or a parameter. */
+function isMissing(status: number): boolean {
+  return [400, 404, 405, 410, 422].includes(status);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names that say what is searched; counters and times change and are no part of an identity. */
+const factNames =
+  /^(corpus_?hash|index_?hash|method|passages|corpus(_size)?|num_(documents|docs|passages)|documents|model|encoder|index(_type|_name)?|dataset|name)$/i;
+
+/** The scalars of a reply that say what is searched, also one or two levels down. */
+export function statedFacts(reply: unknown, depth = 0): Facts {
+  if (!isFields(reply)) return {};
+  const facts: Record<string, string | number | boolean> = {};
+  for (const [key, value] of Object.entries(reply)) {
+    const isScalar =
+      (typeof value === "string" && value.length <= 200) ||
+      typeof value === "boolean" ||
+      (typeof value === "number" && Number.isFinite(value));
+    if (isScalar && factNames.test(key)) facts[key] ??= value as string | number | boolean;
+    else if (isFields(value) && depth < 2)
+      for (const [inner, fact] of Object.entries(statedFacts(value, depth + 1))) facts[inner] ??= fact;
+  }
+  return facts;
+}

@@ -1,0 +1,100 @@
+/**
+ * How much is asked at once and how fast: a limiter for calls in flight, a pace for calls a second, and tasks that
+ * stop together. Node's `fetch` keeps connections open between calls, so the limiter bounds the connections as well.
+ */
+import type { ScoredPassage } from "../retriever.ts";
+import type { RetrieverWorld } from "./world.ts";
+
+export interface Limiter {
+  /** Runs `work` as soon as fewer than the limit are running, first come first served. */
+  run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
+}
+
+export function createLimiter(concurrency: number): Limiter {
+  let running = 0;
+  const waiting = new Set<() => void>();
+  const turn = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const start = (): void => {
+        waiting.delete(start);
+        signal.removeEventListener("abort", stop);
+        running++;
+        resolve();
+      };
+      const stop = (): void => {
+        waiting.delete(start);
+        reject(signal.reason);
+      };
+      if (running < concurrency) return start();
+      waiting.add(start);
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  return {
+    run: async (work, signal) => {
+      signal.throwIfAborted();
+      await turn(signal);
+      try {
+        return await work();
+      } finally {
+        running--;
+        const [next] = waiting;
+        next?.();
+      }
+    },
+  };
+}
+
+/** Waits so that calls start at most `perSecond` times a second, evenly spaced. */
+export function createPace(
+  perSecond: number,
+  world: Pick<RetrieverWorld, "now" | "sleep">,
+): (signal: AbortSignal) => Promise<void> {
+  let next = Number.NEGATIVE_INFINITY;
+  return async (signal) => {
+    const now = world.now();
+    const start = Math.max(now, next);
+    next = start + 1000 / perSecond;
+    if (start > now) await world.sleep(start - now, signal);
+  };
+}
+
+/** Runs all tasks; when one fails or `signal` aborts, the others are aborted and that error is thrown. */
+export async function runTogether<T>(
+  tasks: readonly ((signal: AbortSignal) => Promise<T>)[],
+  signal: AbortSignal | undefined,
+): Promise<T[]> {
+  signal?.throwIfAborted();
+  const group = new AbortController();
+  const stop = (): void => group.abort(signal?.reason);
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return await Promise.all(tasks.map((task) => task(group.signal)));
+  } catch (error) {
+    group.abort(error);
+    throw error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+/**
+ * Answers `queries` by asking each distinct one once; a query of white space alone finds nothing and is not asked.
+ * `prepare` gives what is really sent, such as a shortened query.
+ */
+export async function answerDistinct(
+  queries: readonly string[],
+  prepare: (query: string) => string,
+  ask: (distinct: readonly string[]) => Promise<readonly (readonly ScoredPassage[])[]>,
+): Promise<ScoredPassage[][]> {
+  const sent = queries.map((query) => prepare(query));
+  const distinct = [...new Set(sent)].filter((query) => query.trim() !== "");
+  const answers = distinct.length === 0 ? [] : await ask(distinct);
+  const answerOf = new Map(distinct.map((query, index) => [query, answers[index] ?? []]));
+  return sent.map((query) => [...(answerOf.get(query) ?? [])]);
+}
+
+/** `query` as text that UTF-8 can carry (half surrogate pairs become U+FFFD), at most `maxCharacters` long. */
+export function sendableQuery(query: string, maxCharacters: number): string {
+  const whole = query.length <= maxCharacters ? query : query.slice(0, maxCharacters).trimEnd();
+  return Buffer.from(whole, "utf8").toString("utf8");
+}
