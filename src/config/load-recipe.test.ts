@@ -97,6 +97,13 @@ describe("overrides", () => {
     else expect(parse(yaml, override)).toMatchObject(expected);
   });
 
+  test("may set a key of a section that the recipe leaves out", () => {
+    expect(parse(yaml, "engine.threads=1").engine).toMatchObject({ type: "embedded", threads: 1 });
+    expect(messageOf(yaml, "engine.thread=1")).toContain(
+      'unknown key "engine.thread"; did you mean "threads"?',
+    );
+  });
+
   test("the last of several wins", () => {
     expect(parse(yaml, "seed=3", "seed=4").seed).toBe(4);
   });

@@ -8,12 +8,13 @@ import { environmentOptionsSchema } from "../environment/environment-options.ts"
 import { evaluationOptionsSchema } from "../evaluation/evaluation-options.ts";
 import { bm25OptionsSchema } from "../retrieval/lexical/bm25.ts";
 import { dataOptionsSchema } from "./data-options.ts";
+import { defaultType } from "./default-type.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { stageSchema } from "./stage-options.ts";
 
 const engineOptionsSchema = z.discriminatedUnion("type", [
   z.strictObject({
-    type: z.literal("embedded").describe("ONNX Runtime inside this process, on the CPU."),
+    type: defaultType("embedded").describe("ONNX Runtime inside this process, on the CPU."),
     threads: z
       .int()
       .min(1)
@@ -48,7 +49,7 @@ export const recipeSchema = z
     retriever: bm25OptionsSchema.prefault({}).describe("How passages are ranked."),
     environment: environmentOptionsSchema.prefault({}).describe("The rules of an episode."),
     model: modelSchema.describe("What is trained."),
-    engine: engineOptionsSchema.prefault({ type: "embedded" }).describe("What computes."),
+    engine: engineOptionsSchema.prefault({}).describe("What computes."),
     stages: z.array(stageSchema).min(1).describe("What is trained on, one stage after the other."),
     evaluation: evaluationOptionsSchema
       .prefault({})

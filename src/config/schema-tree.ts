@@ -67,7 +67,11 @@ export function knownKeys(root: SchemaNode, path: readonly PropertyKey[], value:
 
 function chosenVariant(node: SchemaNode, value: unknown): SchemaNode {
   const key = discriminatorOf(node);
-  if (key === undefined) return node;
+  if (key === undefined) return variants(node).length === 1 ? (variants(node)[0] as SchemaNode) : node;
   const tag = (value as Record<string, unknown> | null | undefined)?.[key];
-  return variants(node).find((variant) => variant.properties?.[key]?.const === tag) ?? node;
+  const chosen = variants(node).find((variant) => {
+    const property = variant.properties?.[key];
+    return property?.const === tag || (tag === undefined && property?.default !== undefined);
+  });
+  return chosen ?? node;
 }
