@@ -10,7 +10,7 @@ import { policyTokenCount, tokenCount } from "../../rollout/trajectory-view.ts";
 import { createEngine, loadData } from "../../training/setup.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { type Check, type DataPatient, type Patient, spread } from "../doctor/check.ts";
-import { checkAnswers, checkQuestions, checkRecall } from "../doctor/data-checks.ts";
+import { checkQuestions, checkRecall } from "../doctor/data-checks.ts";
 import { checkContext, checkReward, checkTags } from "../doctor/episode-checks.ts";
 import {
   checkFolder,
@@ -19,6 +19,7 @@ import {
   type EpisodeSize,
   measureSpeed,
 } from "../doctor/machine-checks.ts";
+import { checkRetrieval } from "../doctor/retrieval-checks.ts";
 
 export const doctorCommand = defineCommand({
   name: "doctor",
@@ -59,7 +60,9 @@ async function examine(recipe: Recipe, add: Add, io: CommandIo): Promise<void> {
   const patient: DataPatient = { recipe, data };
   add(checkQuestions(patient));
   add(await checkRecall(patient));
-  add(await checkAnswers(patient));
+  const { passages } = data.retriever.parts;
+  const subject = { ...data, passages, questions: data.evaluation, k: recipe.environment.k };
+  for (const check of await checkRetrieval(subject)) add(check);
   io.signal.throwIfAborted();
   const engine = await attempt("model", add, () => createEngine(recipe, data));
   if (engine === undefined) return;

@@ -1,11 +1,8 @@
-/** Examinations of corpus, index and questions: can the right answers be found at all? */
+/** Examinations of corpus, index and questions: are there enough questions, and can their evidence be found? */
 
-import type { Passage } from "../../corpus/passage.ts";
 import { type Question, questionKey } from "../../corpus/question.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
-import { coverExactMatch } from "../../reward/cover-exact-match.ts";
-import { normalizeAnswer } from "../../reward/normalize-answer.ts";
-import { type Check, type DataPatient, passagesById, percent, spread } from "./check.ts";
+import { type Check, type DataPatient, passagesById, spread } from "./check.ts";
 
 const fewQuestions = 100;
 
@@ -61,47 +58,4 @@ async function recallOf(
   const results = await retriever.retrieve(queries, k);
   const ids = new Set(results.flat().map(({ passage }) => passage.id));
   return question.goldPassages.filter((id) => ids.has(id)).length / question.goldPassages.length;
-}
-
-const answerDepth = 50;
-const leastAnswers = 0.5;
-
-/** Is a gold answer written in the corpus? Looked for in the gold passages, then among the best for the answer itself. */
-export async function checkAnswers({ data }: DataPatient): Promise<Check> {
-  const name = "answers in the corpus";
-  const questions = spread(data.evaluation);
-  const byId = passagesById(
-    data,
-    questions.flatMap(({ goldPassages }) => goldPassages),
-  );
-  const missing: Question[] = [];
-  for (const question of questions)
-    if (!isVerdict(question) && !(await isAnswerWritten(question, byId, data.retriever)))
-      missing.push(question);
-  const written = questions.length - missing.length;
-  const detail = `${percent(written, questions.length)} of ${questions.length} questions have a gold answer that stands in the corpus`;
-  const [first] = missing;
-  if (first === undefined) return { name, ok: true, detail };
-  const example = `, not ${questionKey(first)} "${first.goldAnswers[0]}"`;
-  const fix =
-    "a corpus without the answers caps what can be learned; use the corpus the questions were made for";
-  return { name, ok: written >= leastAnswers * questions.length, detail: detail + example, fix };
-}
-
-/** Yes and no are concluded, not found. */
-function isVerdict({ goldAnswers }: Question): boolean {
-  return goldAnswers.some((answer) => ["yes", "no"].includes(normalizeAnswer(answer)));
-}
-
-async function isAnswerWritten(
-  { goldAnswers, goldPassages }: Question,
-  byId: ReadonlyMap<string, Passage>,
-  retriever: Retriever,
-): Promise<boolean> {
-  const holds = ({ title, text }: Passage): boolean =>
-    coverExactMatch(`${title}\n${text}`, goldAnswers) === 1;
-  const gold = goldPassages.flatMap((id) => byId.get(id) ?? []);
-  if (gold.some(holds)) return true;
-  const found = await retriever.retrieve(goldAnswers, answerDepth);
-  return found.flat().some(({ passage }) => holds(passage));
 }
