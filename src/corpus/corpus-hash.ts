@@ -16,9 +16,11 @@ export interface CorpusHasher {
 export function corpusHasher(): CorpusHasher {
   const hash = createHash("sha256");
   return {
-    add: ({ id, title, text, extra }) => {
-      const known = JSON.stringify([id, title, text]);
-      hash.update(extra === undefined ? `${known}\n` : `${known} ${canonicalJson(extra)}\n`);
+    add: ({ id, title, text, source, extra }) => {
+      let line = JSON.stringify([id, title, text]);
+      if (extra !== undefined) line += ` ${canonicalJson(extra)}`;
+      if (source !== undefined) line += ` @${canonicalJson(source)}`;
+      hash.update(`${line}\n`);
     },
     digest: () => hash.digest("hex"),
   };

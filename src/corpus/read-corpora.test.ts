@@ -27,6 +27,6 @@ test("several files are one corpus in their order", async () => {
 
 test("an id of an earlier file is refused with both files named", async () => {
   await expect(read("a.jsonl", "again.jsonl")).rejects.toThrow(
-    /again\.jsonl: expected ids .* got "2", which .*a\.jsonl has too/,
+    /again\.jsonl:2: expected ids .* got "2", which .*a\.jsonl:2 has too/,
   );
 });

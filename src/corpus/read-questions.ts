@@ -1,31 +1,36 @@
 /**
- * Questions on disk: JSON Lines as FlashRAG and Search-R1 have them, `{"id","question","golden_answers"}`; also
- * `answers` or `answer` in place of `golden_answers`, `supporting` (ids of the passages with the evidence),
- * `hops`, `kind`, `plan` and `data_source`. Other keys are kept. Parquet is not read.
+ * Questions on disk: records as FlashRAG and Search-R1 have them, `{"id","question","golden_answers"}`; also `answers`
+ * or `answer` in place of `golden_answers`, `supporting` (ids of the passages with the evidence), `hops`, `kind`,
+ * `plan` and `data_source`. Files are JSON Lines, JSON, Parquet (Search-R1: answers in `reward_model`, question in
+ * `prompt` where it has no key of its own), CSV and TSV (with or without a header). Other keys are kept.
  */
-import { basename } from "node:path";
 import { DataFormatError } from "../errors.ts";
 import { writeFileAtomic } from "../shared/files.ts";
-import { describeValue, type JsonRecord, readJsonLines } from "./json-lines.ts";
+import { describeValue, type JsonRecord } from "./formats/json-record.ts";
+import { dataSetName, questionRecords } from "./formats/question-records.ts";
+import { questionLayout } from "./formats/table-layouts.ts";
+import { idOf } from "./passage-record.ts";
 import type { Question } from "./question.ts";
-import { idOf } from "./read-corpus.ts";
 
 export interface ReadQuestionsOptions {
   /** The data set of all questions; without it each record's `data_source`, else the name of the file without ending. */
   readonly dataset?: string;
+  /** Encoding of texts that are not UTF-8. */
+  readonly encoding?: string;
 }
 
 /**
- * The questions of a JSONL file in order; a record without `id` gets the number of its line. Throws
+ * The questions of a file in order; a record without `id` gets the number of its line or row. Throws
  * `DataFormatError` (file, line) for a record that is no question, has no gold answer or repeats an id, and for a
  * file without questions; `FileError` when it cannot be read.
  */
 export async function readQuestions(path: string, options: ReadQuestionsOptions = {}): Promise<Question[]> {
   const questions: Question[] = [];
-  const lineOf = new Map<string, number>();
-  for await (const entry of readJsonLines(path)) {
+  const lineOf = new Map<string, number | undefined>();
+  const { dataset, encoding } = options;
+  for await (const entry of questionRecords({ path, encoding, layoutOf: questionLayout })) {
     if ("error" in entry) throw entry.error;
-    const question = questionOf(entry.record, { path, line: entry.line, dataset: options.dataset });
+    const question = questionOf(unfoldSearchR1(entry.record), { path, line: entry.line, dataset });
     const key = JSON.stringify([question.dataset, question.id]);
     const first = lineOf.get(key);
     if (first !== undefined)
@@ -75,7 +80,7 @@ function recordOf({
 
 interface Place {
   readonly path: string;
-  readonly line: number;
+  readonly line: number | undefined;
   readonly dataset: string | undefined;
 }
 
@@ -85,7 +90,8 @@ const GOLD_KEYS = ["golden_answers", "answers", "answer"];
 
 function questionOf(record: JsonRecord, { path, line, dataset }: Place): Question {
   const { id, question, supporting, hops, kind, plan, data_source: source } = record;
-  const goldKey = GOLD_KEYS.find((key) => record[key] !== undefined) ?? "golden_answers";
+  const goldKey =
+    GOLD_KEYS.find((key) => record[key] !== undefined && record[key] !== null) ?? "golden_answers";
   const known = [...KNOWN_KEYS, goldKey];
   const extra = Object.fromEntries(Object.entries(record).filter(([key]) => !known.includes(key)));
   const fail = (key: string, expected: string): never => {
@@ -93,8 +99,8 @@ function questionOf(record: JsonRecord, { path, line, dataset }: Place): Questio
     throw new DataFormatError(path, line, `expected ${JSON.stringify(key)}, ${expected}, got ${came}`);
   };
   return {
-    id: id === undefined ? String(line) : (idOf(id) ?? fail("id", "a text or a number")),
-    dataset: dataset ?? (isText(source) ? source : basename(path).replace(/\.jsonl?$/, "")),
+    id: id === undefined || id === null ? String(line) : (idOf(id) ?? fail("id", "a text or a number")),
+    dataset: dataset ?? (isText(source) ? source : dataSetName(path)),
     text: isText(question) ? question : fail("question", "a text that is not empty"),
     goldAnswers: goldAnswersOf(record[goldKey]) ?? fail(goldKey, "at least one text that is not empty"),
     goldPassages: idsOf(supporting) ?? fail("supporting", "a list of passage ids"),
@@ -105,10 +111,45 @@ function questionOf(record: JsonRecord, { path, line, dataset }: Place): Questio
   };
 }
 
-/** A list of texts, or one text; undefined when there is none that is not empty. */
+/** Puts the question and the answers of a training row of Search-R1 where FlashRAG has them; its keys stay. */
+function unfoldSearchR1(record: JsonRecord): JsonRecord {
+  const { prompt, reward_model: reward } = record;
+  const question = record.question ?? questionOfPrompt(prompt);
+  const truth = (reward as { ground_truth?: { target?: unknown } } | null | undefined)?.ground_truth;
+  const hasAnswers = GOLD_KEYS.some((key) => record[key] !== undefined && record[key] !== null);
+  return {
+    ...record,
+    ...(question !== undefined && { question }),
+    ...(!hasAnswers && truth?.target !== undefined && { golden_answers: truth.target }),
+  };
+}
+
+/** What stands after the last `Question:` of the last message. */
+function questionOfPrompt(prompt: unknown): string | undefined {
+  const last: unknown = Array.isArray(prompt)
+    ? (prompt.at(-1) as { content?: unknown } | null)?.content
+    : undefined;
+  if (typeof last !== "string") return undefined;
+  const at = last.lastIndexOf("Question:");
+  return at < 0 ? undefined : last.slice(at + "Question:".length).trim();
+}
+
+/** A list of texts, or one text, which may be a list written as JSON in a cell; undefined when one is empty or missing. */
 function goldAnswersOf(value: unknown): readonly string[] | undefined {
-  const answers = typeof value === "string" ? [value] : value;
+  const answers = typeof value === "string" ? (listInText(value) ?? [value]) : value;
   return isTexts(answers) && answers.length > 0 && answers.every(isText) ? answers : undefined;
+}
+
+/** The list that a cell such as `["a","b"]` holds. */
+function listInText(text: string): unknown[] | undefined {
+  if (!/^\s*\[.*\]\s*$/s.test(text)) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isTexts(value) && value.length > 0 ? [...value] : undefined;
+  } catch {
+    // Square brackets may as well be part of an answer.
+    return undefined;
+  }
 }
 
 function idsOf(value: unknown): readonly string[] | undefined {

@@ -1,0 +1,152 @@
+/**
+ * Tables as text: CSV and TSV. The delimiter is the most frequent candidate of the first line; quotes count in CSV,
+ * and in TSV only when the first part of the file uses them as CSV does (DPR and KILT do, MS MARCO does not). Which
+ * column is what is for the caller's layout to say.
+ */
+import { pipeline, Readable } from "node:stream";
+import { DataFormatError } from "../../errors.ts";
+import { decodeText, type TextContext } from "./decode.ts";
+import type { JsonRecord, RecordLine } from "./json-record.ts";
+import type { ByteSource } from "./open-bytes.ts";
+
+/** The columns of a table by name, and whether its first row was their header. */
+export interface TableLayout {
+  readonly columns: readonly string[];
+  readonly hasHeader: boolean;
+}
+
+/** Decides the columns from the first row. Throws `DataFormatError` when it cannot. */
+export type LayoutOf = (first: readonly string[], place: TablePlace) => TableLayout;
+
+export interface TablePlace {
+  readonly path: string;
+  readonly line: number;
+  readonly delimiter: string;
+}
+
+export interface TableContext extends TextContext {
+  /** As the name of the file says; undefined: to be found. */
+  readonly delimiter?: string | undefined;
+  readonly layoutOf: LayoutOf;
+}
+
+interface Row {
+  readonly line: number;
+  readonly cells: readonly string[];
+}
+
+const batchSize = 512;
+/** A record that is longer comes from a quote that was never closed. */
+const longestRecord = 1 << 26;
+
+/** The rows as records with a text for each column, many at a time; a row of another width is an error of that row. */
+export async function* tableRecords(
+  bytes: ByteSource,
+  context: TableContext,
+): AsyncGenerator<readonly RecordLine[]> {
+  let layout: TableLayout | undefined;
+  let batch: RecordLine[] = [];
+  for await (const { line, cells, delimiter } of tableRows(bytes, context)) {
+    if (layout === undefined) {
+      layout = context.layoutOf(cells, { path: context.path, line, delimiter });
+      if (layout.hasHeader) continue;
+    }
+    batch.push({ line, ...rowRecord(cells, layout.columns, { path: context.path, line }) });
+    if (batch.length < batchSize) continue;
+    yield batch;
+    batch = [];
+  }
+  yield batch;
+}
+
+function rowRecord(
+  cells: readonly string[],
+  columns: readonly string[],
+  { path, line }: { readonly path: string; readonly line: number },
+): { readonly record: JsonRecord } | { readonly error: DataFormatError } {
+  const surplus = cells.slice(columns.length).some((cell) => cell !== "");
+  if (cells.length < columns.length || surplus) {
+    const message = `expected ${columns.length} columns (${columns.join(", ")}), got ${cells.length}`;
+    return { error: new DataFormatError(path, line, message) };
+  }
+  return { record: Object.fromEntries(columns.map((column, i) => [column, cells[i]])) };
+}
+
+async function* tableRows(
+  bytes: ByteSource,
+  context: TableContext,
+): AsyncGenerator<Row & { readonly delimiter: string }> {
+  const texts = decodeText(bytes, context);
+  const head = await firstText(texts);
+  if (head === undefined) return;
+  const delimiter = context.delimiter ?? findDelimiter(head);
+  const hasQuotes = delimiter !== "\t" || usesQuotes(head, delimiter);
+  const { parse } = await import("csv-parse");
+  const parser = parse({
+    delimiter,
+    quote: hasQuotes ? '"' : false,
+    relax_quotes: true,
+    relax_column_count: true,
+    record_delimiter: head.includes("\n") ? ["\r\n", "\n"] : ["\r"],
+    max_record_size: longestRecord,
+  });
+  pipeline(Readable.from(chained(head, texts)), parser, () => undefined);
+  let line = 1;
+  try {
+    for await (const cells of parser as AsyncIterable<string[]>) {
+      if (cells.length > 1 || cells[0] !== "") yield { line, cells, delimiter };
+      line += 1 + cells.reduce((sum, cell) => sum + lineEnds(cell), 0);
+    }
+  } catch (cause) {
+    throw tableError(cause, context.path, line);
+  } finally {
+    parser.destroy();
+  }
+}
+
+function tableError(cause: unknown, path: string, line: number): unknown {
+  const code = (cause as { code?: unknown }).code;
+  if (typeof code !== "string" || !code.startsWith("CSV_")) return cause;
+  const isOpen = code === "CSV_QUOTE_NOT_CLOSED" || code === "CSV_MAX_RECORD_SIZE";
+  const came = isOpen
+    ? "a quote that is never closed; close it, or write the quotes of the text twice"
+    : (cause as Error).message;
+  return new DataFormatError(path, line, `expected a row of a table, got ${came}`, { cause });
+}
+
+/** The first text that is not empty. */
+async function firstText(texts: AsyncIterator<string>): Promise<string | undefined> {
+  for (let next = await texts.next(); !next.done; next = await texts.next())
+    if (next.value !== "") return next.value;
+  return undefined;
+}
+
+async function* chained(head: string, rest: AsyncIterable<string>): AsyncGenerator<string> {
+  yield head;
+  for await (const text of rest) if (text !== "") yield text;
+}
+
+/** The candidate that occurs most often in the first line outside quotes; a comma when none does. */
+export function findDelimiter(head: string): string {
+  const line = head.slice(0, head.search(/[\r\n]|$/)).replace(/"[^"]*"/g, "");
+  const counts = [",", "\t", ";", "|"].map((delimiter) => [delimiter, line.split(delimiter).length] as const);
+  return counts.reduce((best, next) => (next[1] > best[1] ? next : best))[0];
+}
+
+/** Whether each field that starts with a quote ends with one, its inner quotes written twice. */
+export function usesQuotes(head: string, delimiter: string): boolean {
+  // The last line may be cut, and a field of several lines starts with a quote that its own line does not close.
+  const lines = head.split(/\r?\n/).slice(0, -1);
+  const quoted = (lines.length > 0 ? lines : [head])
+    .flatMap((line) => line.split(delimiter))
+    .filter((field) => field.startsWith('"'));
+  if (quoted.length === 0) return false;
+  const closed = quoted.filter((field) => /^"(?:[^"]|"")*"$/.test(field));
+  return closed.length * 2 > quoted.length;
+}
+
+function lineEnds(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count++;
+  return count;
+}

@@ -1,0 +1,145 @@
+/**
+ * From the paths a user gave to the files that are read. A folder is a BEIR data set when it holds `corpus.jsonl`;
+ * else a folder of documents; else, without any document, a folder of JSON Lines and Parquet parts. Files come
+ * sorted by path. Hidden files are passed over; links that leave the folder are refused.
+ */
+import { type Dirent, existsSync } from "node:fs";
+import { readdir, realpath, stat } from "node:fs/promises";
+import { basename, join, resolve, sep } from "node:path";
+import { DataFormatError } from "../../errors.ts";
+import { fileError } from "../../shared/files.ts";
+import type { CorpusFormat } from "../corpus-options.ts";
+import { formatOfName, isDocumentFormat } from "./detect.ts";
+
+/** A file to read. */
+export interface CorpusFile {
+  readonly path: string;
+  /** Id of the file as a document: its path in the folder, with `/`. */
+  readonly id: string;
+  /** As its name says; undefined: by its content. */
+  readonly format: CorpusFormat | undefined;
+  /** It was found in a folder, so that a damaged document is skipped and not the end. */
+  readonly isFound: boolean;
+  readonly bytes: number;
+}
+
+/** Files in order, and what of a folder is not read. */
+export interface FoundFiles {
+  readonly files: readonly CorpusFile[];
+  readonly skipped: readonly DataFormatError[];
+}
+
+const beirNames = ["corpus.jsonl", "corpus.jsonl.gz", "corpus.jsonl.zst", "corpus.jsonl.bz2"];
+
+/** The files of the paths in order; `format` picks among those of a folder. Throws `FileError` for a path that is missing. */
+export async function findFiles(paths: readonly string[], format?: CorpusFormat): Promise<FoundFiles> {
+  const files: CorpusFile[] = [];
+  const skipped: DataFormatError[] = [];
+  for (const path of paths) {
+    const { isFolder, bytes } = await describePath(path);
+    if (!isFolder) {
+      files.push({ path, id: basename(path), format, isFound: false, bytes });
+      continue;
+    }
+    const found = await filesOfFolder(path, format);
+    // Two folders may hold files of the same name.
+    const prefix = paths.length > 1 ? `${basename(resolve(path))}/` : "";
+    files.push(...found.files.map((file) => ({ ...file, id: prefix + file.id })));
+    skipped.push(...found.skipped);
+  }
+  return { files, skipped };
+}
+
+async function describePath(path: string): Promise<{ isFolder: boolean; bytes: number }> {
+  try {
+    const found = await stat(path);
+    return { isFolder: found.isDirectory(), bytes: found.size };
+  } catch (cause) {
+    throw fileError(`cannot read ${path}`, cause);
+  }
+}
+
+async function filesOfFolder(folder: string, format?: CorpusFormat): Promise<FoundFiles> {
+  const beir = beirNames.map((name) => join(folder, name)).find((path) => existsSync(path));
+  if (beir !== undefined && (format === undefined || format === "jsonl")) {
+    const { bytes } = await describePath(beir);
+    return { files: [{ path: beir, id: basename(beir), format, isFound: false, bytes }], skipped: [] };
+  }
+  const walk: Walk = { root: await realpath(folder), seen: new Set(), all: [], refused: [] };
+  await walkFolder(folder, "", walk);
+  const named = walk.all.map((file) => ({ ...file, format: formatOfName(file.path) }));
+  const isDocument = (file: CorpusFile) => file.format !== undefined && isDocumentFormat(file.format);
+  const isPart = (file: CorpusFile) => file.format === "jsonl" || file.format === "parquet";
+  const wanted = (file: CorpusFile): boolean => {
+    if (format !== undefined) return file.format === format;
+    return named.some(isDocument) ? isDocument(file) : isPart(file);
+  };
+  const unread = named.filter((file) => !wanted(file));
+  if (unread.length === named.length && walk.refused.length === 0)
+    throw new DataFormatError(
+      folder,
+      undefined,
+      `expected a folder with corpus.jsonl, ${format ?? "Markdown, HTML, text, PDF, DOCX, JSONL or Parquet"} files, got ${describeFiles(named)}; name the files themselves, or say what they are (--format)`,
+    );
+  return { files: named.filter(wanted), skipped: [...walk.refused, ...unread.map(notWanted)] };
+}
+
+function describeFiles(files: readonly CorpusFile[]): string {
+  if (files.length === 0) return "no files";
+  const names = files.slice(0, 3).map(({ id }) => id);
+  return `${files.length} other files (${names.join(", ")}${files.length > 3 ? ", …" : ""})`;
+}
+
+function notWanted({ path }: CorpusFile): DataFormatError {
+  return new DataFormatError(
+    path,
+    undefined,
+    "expected a document, got a file of another kind; it is not read",
+  );
+}
+
+interface Walk {
+  /** Real path of the folder that was given. */
+  readonly root: string;
+  /** Real paths of folders, since links inside can lead in circles. */
+  readonly seen: Set<string>;
+  readonly all: CorpusFile[];
+  readonly refused: DataFormatError[];
+}
+
+async function walkFolder(folder: string, id: string, walk: Walk): Promise<void> {
+  const real = await realpath(folder);
+  if (walk.seen.has(real)) return;
+  walk.seen.add(real);
+  let entries: Dirent[];
+  try {
+    entries = await readdir(folder, { withFileTypes: true });
+  } catch (cause) {
+    throw fileError(`cannot read ${folder}`, cause);
+  }
+  entries.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  for (const entry of entries) {
+    if (entry.name.startsWith(".")) continue;
+    const path = join(folder, entry.name);
+    if (entry.isSymbolicLink() && !(await staysInside(path, walk))) continue;
+    const inner = id === "" ? entry.name : `${id}/${entry.name}`;
+    const found = await stat(path);
+    if (found.isDirectory()) await walkFolder(path, inner, walk);
+    else if (found.isFile())
+      walk.all.push({ path, id: inner, format: undefined, isFound: true, bytes: found.size });
+  }
+}
+
+async function staysInside(path: string, { root, refused }: Walk): Promise<boolean> {
+  const target = await realpath(path).catch(() => undefined);
+  if (target === root || target?.startsWith(root + sep)) return true;
+  const came = target === undefined ? "one that leads nowhere" : "one that leaves it";
+  refused.push(
+    new DataFormatError(
+      path,
+      undefined,
+      `expected a link to a place inside the folder, got ${came}; it is not read`,
+    ),
+  );
+  return false;
+}

@@ -1,0 +1,139 @@
+/**
+ * Lines of text from bytes, many at a time. Line ends may be LF, CRLF or CR, mixed. In UTF-8 a line of wrong bytes
+ * is an error of that line alone; other encodings are decoded as one stream, where wrong bytes end the reading.
+ */
+import { DataFormatError } from "../../errors.ts";
+import { decodeText, encodingOfMark, makeDecoder, type TextContext, wrongText } from "./decode.ts";
+import type { ByteSource } from "./open-bytes.ts";
+
+/** Lines in order without their ends; `first` is the number of the first, counted from 1. */
+export interface LineBatch {
+  readonly first: number;
+  readonly lines: readonly (string | DataFormatError)[];
+}
+
+/** Longer lines are no records but another format; a text of Node holds half a gigabyte. */
+const longestLine = 1 << 28;
+const LF = 10;
+const CR = 13;
+
+/** The lines of a source. Throws `DataFormatError` for a line of over 256 MiB. */
+export async function* lineBatches(bytes: ByteSource, context: TextContext): AsyncGenerator<LineBatch> {
+  let first = 1;
+  const { encoding = "utf-8" } = context;
+  const decoder = makeDecoder("utf-8");
+  for await (const block of wholeLines(bytes, context)) {
+    if (block.isOther) {
+      for await (const lines of otherLines(block.rest, { ...context, encoding })) {
+        yield { first, lines };
+        first += lines.length;
+      }
+      return;
+    }
+    const lines = decodeLines(block.bytes, decoder, { path: context.path, first });
+    yield { first, lines };
+    first += lines.length;
+  }
+}
+
+type Block =
+  | { readonly isOther: false; readonly bytes: Uint8Array }
+  | { readonly isOther: true; readonly rest: ByteSource };
+
+/** Cuts UTF-8 after line ends; what is not UTF-8 by its mark or by declaration is handed on whole. */
+async function* wholeLines(source: ByteSource, { path, encoding }: TextContext): AsyncGenerator<Block> {
+  let pieces: Uint8Array[] = [];
+  let length = 0;
+  let isStart = true;
+  const iterator = source[Symbol.asyncIterator]();
+  for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
+    const piece = next.value;
+    if (isStart && !isUtf8(piece, encoding)) {
+      yield { isOther: true, rest: chained(piece, iterator) };
+      return;
+    }
+    isStart = false;
+    const cut = endOfLastLine(piece);
+    if (cut > 0) {
+      yield { isOther: false, bytes: join(pieces, piece.subarray(0, cut)) };
+      pieces = [];
+      length = 0;
+    }
+    if (cut < piece.length) pieces.push(piece.subarray(cut));
+    length += piece.length - cut;
+    if (length > longestLine)
+      throw new DataFormatError(path, undefined, "expected lines of at most 256 MiB, got a longer one");
+  }
+  if (pieces.length > 0) yield { isOther: false, bytes: join(pieces) };
+}
+
+function isUtf8(head: Uint8Array, declared = "utf-8"): boolean {
+  return /^utf-?8$/i.test(encodingOfMark(head) ?? declared);
+}
+
+async function* chained(first: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield first;
+  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
+}
+
+/** One after the last line end; a CR as last byte may be half of a CRLF and waits for the next piece. */
+function endOfLastLine(piece: Uint8Array): number {
+  const lf = piece.lastIndexOf(LF);
+  const cr = piece.length < 2 ? -1 : piece.lastIndexOf(CR, piece.length - 2);
+  // A CR right before the LF of the next byte belongs to it, and the LF is then the later one.
+  return Math.max(lf, cr) + 1;
+}
+
+function join(pieces: readonly Uint8Array[], last?: Uint8Array): Uint8Array {
+  if (pieces.length === 0 && last) return last;
+  return Buffer.concat(last ? [...pieces, last] : pieces);
+}
+
+function decodeLines(
+  bytes: Uint8Array,
+  decoder: TextDecoder,
+  { path, first }: { readonly path: string; readonly first: number },
+): (string | DataFormatError)[] {
+  try {
+    return splitLines(decoder.decode(bytes));
+  } catch {
+    // Some line is wrong; each is tried alone.
+  }
+  const lines: (string | DataFormatError)[] = [];
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(LF, start);
+    const line = bytes.subarray(start, end < 0 ? bytes.length : end + 1);
+    try {
+      lines.push(...splitLines(decoder.decode(line)));
+    } catch (cause) {
+      lines.push(new DataFormatError(path, first + lines.length, wrongText("utf-8"), { cause }));
+    }
+    start += line.length;
+  }
+  return lines;
+}
+
+/** The lines of a text; an end at its end begins no further line. */
+function splitLines(text: string): string[] {
+  const lines = text.includes("\r") ? text.split(/\r\n|\n|\r/) : text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+async function* otherLines(bytes: ByteSource, context: TextContext): AsyncGenerator<string[]> {
+  let rest = "";
+  for await (const piece of decodeText(bytes, context)) {
+    rest += piece;
+    const cut = Math.max(rest.lastIndexOf("\n"), rest.lastIndexOf("\r", rest.length - 2)) + 1;
+    if (cut === 0) continue;
+    yield splitLines(rest.slice(0, cut));
+    rest = rest.slice(cut);
+    if (rest.length > longestLine)
+      throw new DataFormatError(
+        context.path,
+        undefined,
+        "expected lines of at most 256 MiB, got a longer one",
+      );
+  }
+  if (rest !== "") yield splitLines(rest);
+}

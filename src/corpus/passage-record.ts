@@ -1,0 +1,154 @@
+/**
+ * A passage and its record: one object of JSON Lines, one row of a table. All usual dialects are read: the text in
+ * `text`, `contents` (FlashRAG, Search-R1: the title, mostly in quotes, is its first line), `content` or `passage`;
+ * the id in `id`, `_id` (BEIR), `docid` and others. Other keys are kept. Written is always `id`, `title`, `text`,
+ * and `sourceSpan` for the place of origin, since a record's own `source` is often something else.
+ */
+import { DataFormatError } from "../errors.ts";
+import { describeValue, type JsonRecord } from "./formats/json-record.ts";
+import type { Passage, PassageSource } from "./passage.ts";
+
+/** Which keys hold the parts of a passage; the first one that a record has counts. */
+export interface PassageKeys {
+  readonly id: readonly string[];
+  readonly title: readonly string[];
+  readonly text: readonly string[];
+}
+
+export const passageKeys: PassageKeys = {
+  id: ["id", "_id", "docid", "doc_id", "pid", "passage_id"],
+  title: ["title"],
+  text: ["text", "contents", "content", "passage"],
+};
+
+/** Why a record is no passage: it is not readable, or it says nothing. */
+export interface RefusedRecord {
+  readonly kind: "badLine" | "emptyPassage";
+  readonly error: DataFormatError;
+}
+
+export interface RecordPlace {
+  readonly path: string;
+  readonly line: number | undefined;
+  readonly keys: PassageKeys;
+}
+
+const SOURCE_KEY = "sourceSpan";
+
+/** A passage as one line of JSON, without the line end. */
+export function passageLine({ id, title, text, source, extra }: Passage): string {
+  return JSON.stringify({ id, title, text, ...(source && { [SOURCE_KEY]: source }), ...extra });
+}
+
+/** The passage that a record holds, or what is wrong with it. */
+export function passageOf(record: JsonRecord, path: string, line: number): Passage | DataFormatError {
+  const passage = readRecord(record, { path, line, keys: passageKeys });
+  return "error" in passage ? passage.error : passage;
+}
+
+/** As `passageOf`, with the keys to look at, and with the kind of what is wrong. */
+export function readRecord(record: JsonRecord, { path, line, keys }: RecordPlace): Passage | RefusedRecord {
+  const refuse = (kind: RefusedRecord["kind"], message: string): RefusedRecord => ({
+    kind,
+    error: new DataFormatError(path, line, message),
+  });
+  const idKey = keys.id.find((key) => idOf(record[key]) !== undefined);
+  const id = idKey === undefined ? undefined : idOf(record[idKey]);
+  if (id === undefined || idKey === undefined) {
+    const came = describeValue(keys.id.map((key) => record[key]).find((value) => value !== undefined));
+    return refuse("badLine", `expected ${quoted(keys.id[0])}, a text or a number, got ${came}`);
+  }
+  const body = bodyOf(record, keys);
+  if (body === undefined || (body.title === "" && body.text.trim() === "")) {
+    const value = keys.text.map((key) => record[key]).find((found) => found !== undefined && found !== null);
+    const names = keys.text === passageKeys.text ? '"contents" or "text"' : quoted(keys.text[0]);
+    const found = `got ${describeValue(value)} (keys: ${Object.keys(record).join(", ")})`;
+    const kind = body !== undefined || isBlank(value) ? "emptyPassage" : "badLine";
+    return refuse(kind, `expected ${names}, a text that is not empty, ${found}`);
+  }
+  const { [idKey]: _id, ...rest } = body.rest;
+  return withExtra({ id, title: body.title, text: body.text }, rest);
+}
+
+function withExtra(passage: Passage, rest: JsonRecord): Passage {
+  const source = sourceOf(rest[SOURCE_KEY]);
+  const { [SOURCE_KEY]: _source, ...others } = rest;
+  const extra = source === undefined ? rest : others;
+  return {
+    ...passage,
+    ...(source && { source }),
+    ...(Object.keys(extra).length > 0 && { extra }),
+  };
+}
+
+/** An id as text; numbers are accepted. */
+export function idOf(value: unknown): string | undefined {
+  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function sourceOf(value: unknown): PassageSource | undefined {
+  if (value === null || typeof value !== "object") return undefined;
+  const { document, start, end, page, ...others } = value as Record<string, unknown>;
+  const isPlace = typeof document === "string" && isCount(start) && isCount(end);
+  const isWhole = (page === undefined || isCount(page)) && Object.keys(others).length === 0;
+  return isPlace && isWhole ? (value as PassageSource) : undefined;
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+interface Body {
+  readonly title: string;
+  readonly text: string;
+  /** The other keys, the id still among them. */
+  readonly rest: JsonRecord;
+}
+
+/** Title and text; undefined when no key holds a text. */
+function bodyOf(record: JsonRecord, keys: PassageKeys): Body | undefined {
+  const textKey = keys.text.find((key) => typeof record[key] === "string");
+  if (textKey === undefined) return undefined;
+  const titleKey = keys.title.find((key) => isTitle(record[key])) ?? keys.title[0];
+  const { [textKey]: text, [titleKey ?? "title"]: title, ...rest } = record;
+  if (title !== undefined && !isTitle(title)) return undefined;
+  const given = String(title ?? "");
+  return { ...splitText(text as string, { textKey, title: given }), rest };
+}
+
+function isTitle(value: unknown): boolean {
+  return value === null || typeof value === "string" || typeof value === "number";
+}
+
+/** Takes the title out of a text that starts with it. `content` does so only in quotes. */
+function splitText(
+  text: string,
+  { textKey, title }: { readonly textKey: string; readonly title: string },
+): { title: string; text: string } {
+  const mayHoldTitle = textKey === "contents" || (textKey === "content" && text.startsWith('"'));
+  if (!mayHoldTitle) return { title, text };
+  const split = splitContents(text);
+  if (title === "") return split;
+  return split.title === title && split.text !== "" ? split : { title, text };
+}
+
+/**
+ * Title and text of `contents`. One quote at each end of the title is taken off, since a title may itself hold
+ * quotes. A single line is a title when it stands in quotes and a text otherwise.
+ */
+function splitContents(contents: string): { title: string; text: string } {
+  const end = contents.indexOf("\n");
+  const first = end < 0 ? contents : contents.slice(0, end);
+  const isQuoted = first.length >= 2 && first.startsWith('"') && first.endsWith('"');
+  if (end < 0 && !isQuoted) return { title: "", text: contents };
+  return { title: isQuoted ? first.slice(1, -1) : first, text: end < 0 ? "" : contents.slice(end + 1) };
+}
+
+function isBlank(value: unknown): boolean {
+  return typeof value === "string" && value.trim() === "";
+}
+
+function quoted(key: string | undefined): string {
+  return JSON.stringify(key);
+}
