@@ -1,6 +1,6 @@
 /** Scores of runs as tables and remarks for people. Pure. */
 import type { MetricComparison } from "../evaluation/ranking/compare-runs.ts";
-import type { RunScore } from "../evaluation/ranking/score-run.ts";
+import type { Averaging, RunScore } from "../evaluation/ranking/score-run.ts";
 import { alignColumns } from "./result-text.ts";
 
 export interface ScoredRun {
@@ -79,11 +79,15 @@ export interface ScoreNote {
 }
 
 /** What a reader of the numbers should know. */
-export function scoreNotes({ path, scores, judged }: ScoredRun): ScoreNote[] {
+export function scoreNotes({ path, scores, judged }: ScoredRun, averaging: Averaging): ScoreNote[] {
   const notes: string[] = [];
   const [first] = scores;
   if (first !== undefined && first.withoutResults > 0)
-    notes.push(`${first.withoutResults} queries have no result`);
+    notes.push(
+      averaging === "judged"
+        ? `${first.withoutResults} queries have no result and count 0 (--only-retrieved leaves them out)`
+        : `${first.withoutResults} queries without a result are left out`,
+    );
   if (first !== undefined && first.withoutJudgement > 0)
     notes.push(`${first.withoutJudgement} queries of the run are left out: nobody judged them`);
   if (first !== undefined && first.withoutRelevant > 0)

@@ -182,6 +182,8 @@ describe("doctor", () => {
       "data",
       "questions",
       "recall of gold passages",
+      "recall against plain overlap",
+      "different passages for different queries",
       "answers in the corpus",
       "model",
       "tags and stop strings",

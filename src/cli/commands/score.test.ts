@@ -177,7 +177,11 @@ describe("score", () => {
   test("averages over queries with results when asked to", async () => {
     const line = ["score", at("beir.trec"), "--qrels", at("qrels.tsv"), "--metrics", "mrr", "--json"];
     expect((await runForTest(...line)).json).toMatchObject({ n: 2, metrics: { mrr: { mean: 0.5 } } });
+    expect((await runForTest(...line)).stderr).toContain(
+      "1 queries have no result and count 0 (--only-retrieved",
+    );
     const retrieved = await runForTest(...line, "--only-retrieved");
+    expect(retrieved.stderr).toContain("1 queries without a result are left out");
     expect(retrieved.json).toMatchObject({ averaging: "retrieved", n: 1, metrics: { mrr: { mean: 1 } } });
     const high = await runForTest(...line, "--relevant-from", "2");
     expect(high.json).toMatchObject({ relevantFrom: 2, withoutRelevant: 1, metrics: { mrr: { mean: 0 } } });

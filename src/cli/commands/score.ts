@@ -66,7 +66,9 @@ export const scoreCommand = defineCommand({
     const task = await readTask(options);
     const run = await scoreFile(args[0] as string, task);
     const other = options.against === undefined ? undefined : await scoreFile(options.against, task);
-    for (const { path, note } of [run, ...(other === undefined ? [] : [other])].flatMap(scoreNotes))
+    for (const { path, note } of [run, ...(other === undefined ? [] : [other])].flatMap((each) =>
+      scoreNotes(each, task.averaging),
+    ))
       io.note(`${path}: ${note}`);
     if (options["per-query"]) io.print(queryTable(run));
     if (other === undefined) {

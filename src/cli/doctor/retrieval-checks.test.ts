@@ -188,15 +188,8 @@ describe("plain overlap", () => {
     const rivals = Array.from({ length: 20 }, (_, i) => passage(`r${i}`, "the city of something"));
     const rank = overlapRanker(rivals);
     const rare = passage("rare", "Ouagadougou");
-    const [best] = rank("the city of Ouagadougou", {
-      k: 1,
-      gold: [],
-      others: [rare, passage("plain", "a city")],
-    });
-    expect(best?.id).not.toBe("plain");
-    expect(
-      rank("a Ouagadougou city", { k: 1, gold: [], others: [rare, passage("plain", "a city")] })[0]?.id,
-    ).toBe("rare");
+    const others = [rare, passage("plain", "the city")];
+    expect(rank("the Ouagadougou city", { k: 1, gold: [], others })[0]?.id).toBe("rare");
   });
 
   test("puts gold behind what scores as much, and leaves out what shares no word", () => {
