@@ -1,0 +1,246 @@
+import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { corpusHash } from "../../corpus/corpus-hash.ts";
+import type { Passage } from "../../corpus/passage.ts";
+import { ConfigError, FileError, RetrieverError } from "../../errors.ts";
+import { random } from "../../shared/random.ts";
+import type { PassageStore } from "../passage-store.ts";
+import { describeRetriever } from "../retriever.suite.ts";
+import { buildDense } from "./build-dense.ts";
+import { openDense } from "./dense-retriever.ts";
+import { fakeEncoder } from "./fake-encoder.fixture.ts";
+import type { DenseProgress } from "./progress.ts";
+
+let scratch: string;
+beforeEach(async () => {
+  scratch = await mkdtemp(join(tmpdir(), "forager-dense-"));
+});
+afterEach(() => rm(scratch, { recursive: true, force: true }));
+
+const work = { threads: 1, now: () => 0 };
+
+function storeOf(passages: readonly Passage[]): PassageStore {
+  return { count: passages.length, get: (position) => passages[position] as Passage };
+}
+
+/** Passages of ten words from a vocabulary of 300. */
+function madeUp(count: number, seed = 1): Passage[] {
+  const chance = random(seed, "passages");
+  const words = (n: number): string => Array.from({ length: n }, () => `w${chance.below(300)}`).join(" ");
+  return Array.from({ length: count }, (_, i) => ({ id: `${i}`, title: words(2), text: words(8) }));
+}
+
+let folders = 0;
+const newFolder = (): string => join(scratch, `vectors-${folders++}`);
+
+describeRetriever("dense, exact", async (passages) => {
+  const folder = newFolder();
+  const encoder = fakeEncoder();
+  await buildDense(storeOf(passages), encoder, { folder, dtype: "f32", ...work });
+  return await openDense(folder, { passages: storeOf(passages), encoder }, work);
+});
+
+describeRetriever("dense, approximate", async (passages) => {
+  const folder = newFolder();
+  const encoder = fakeEncoder();
+  await buildDense(storeOf(passages), encoder, { folder, approximate: {}, ...work });
+  return await openDense(folder, { passages: storeOf(passages), encoder }, { ...work, approximate: true });
+});
+
+describe("a build that is cut off", () => {
+  test("goes on behind the last whole part and gives the same bytes, wherever it was cut", async () => {
+    const passages = madeUp(150);
+    const whole = newFolder();
+    const options = { partSize: 16, dtype: "f16", ...work } as const;
+    const expected = await buildDense(storeOf(passages), fakeEncoder(), { folder: whole, ...options });
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: 9 }), fc.nat(2000), async (parts, tail) => {
+        const folder = newFolder();
+        let calls = 0;
+        const dying = fakeEncoder({
+          onPassages: () => {
+            if (calls++ === parts) throw new Error("killed");
+          },
+        });
+        await expect(buildDense(storeOf(passages), dying, { folder, ...options })).rejects.toThrow("killed");
+        // What a kill in the middle of a write leaves: bytes without a line, a line cut short.
+        await appendFile(join(`${folder}.building`, "vectors.f16"), new Uint8Array(tail));
+        await appendFile(join(`${folder}.building`, "journal.jsonl"), '{"rows":16,"by');
+        const encoder = fakeEncoder();
+        expect(await buildDense(storeOf(passages), encoder, { folder, ...options })).toEqual(expected);
+        expect(encoder.encoded.passages).toBe(150 - 16 * parts);
+        expect(await readdir(folder)).toEqual(["dense.json", "vectors.f16"]);
+        const files = await Promise.all([whole, folder].map((from) => readFile(join(from, "vectors.f16"))));
+        expect(files[1]?.equals(files[0] as Buffer)).toBe(true);
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  test("encodes again what the disk has lost or changed", async () => {
+    const passages = madeUp(60);
+    const options = { partSize: 16, dtype: "f32", ...work } as const;
+    for (const spoil of ["short", "changed"]) {
+      const folder = newFolder();
+      let calls = 0;
+      const dying = fakeEncoder({
+        onPassages: () => {
+          if (calls++ === 3) throw new Error("killed");
+        },
+      });
+      await expect(buildDense(storeOf(passages), dying, { folder, ...options })).rejects.toThrow("killed");
+      const vectors = join(`${folder}.building`, "vectors.f32");
+      const bytes = await readFile(vectors);
+      if (spoil === "short") await truncate(vectors, 20 * 48 * 4);
+      else await writeFile(vectors, bytes.fill(7, 20 * 48 * 4, 21 * 48 * 4));
+      const encoder = fakeEncoder();
+      await buildDense(storeOf(passages), encoder, { folder, ...options });
+      expect(encoder.encoded.passages).toBe(60 - 16);
+      await openDense(folder, { passages: storeOf(passages), encoder }, work);
+    }
+  });
+
+  test("is not mixed with another one, and the message says what to do", async () => {
+    const folder = newFolder();
+    const dying = fakeEncoder({
+      onPassages: () => {
+        throw new Error("killed");
+      },
+    });
+    const passages = storeOf(madeUp(20));
+    await expect(buildDense(passages, dying, { folder, ...work })).rejects.toThrow("killed");
+    const other = buildDense(passages, fakeEncoder({ name: "other" }), { folder, ...work });
+    await expect(other).rejects.toThrow(FileError);
+    await expect(other).rejects.toThrow(/unfinished build of other vectors.*remove that folder/);
+  });
+
+  test("stops with the reason of the signal and keeps what is done", async () => {
+    const folder = newFolder();
+    const passages = storeOf(madeUp(64));
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const onProgress = ({ done }: DenseProgress): void => {
+      if (done >= 40) controller.abort(reason);
+    };
+    const options = { folder, partSize: 16, ...work, onProgress, signal: controller.signal };
+    await expect(buildDense(passages, fakeEncoder(), options)).rejects.toBe(reason);
+    const encoder = fakeEncoder();
+    await buildDense(passages, encoder, { folder, partSize: 16, ...work });
+    expect(encoder.encoded.passages).toBeLessThanOrEqual(32);
+  });
+});
+
+test("progress says how much is done, how fast, and how long it will take", async () => {
+  let time = 0;
+  const seen: DenseProgress[] = [];
+  const options = { threads: 1, now: () => time, partSize: 16 };
+  const encoder = fakeEncoder({ onPassages: () => (time += 2000) });
+  const onProgress = (progress: DenseProgress): number => seen.push(progress);
+  await buildDense(storeOf(madeUp(64)), encoder, { folder: newFolder(), ...options, onProgress });
+  expect(seen.at(-1)).toEqual({ stage: "encode", done: 64, total: 64, rate: 8, remainingSeconds: 0 });
+  expect(seen.find(({ done }) => done === 32)).toMatchObject({ rate: 8, remainingSeconds: 4 });
+  expect(seen.map(({ done }) => done)).toEqual([...seen.map(({ done }) => done)].sort((a, b) => a - b));
+});
+
+describe("vectors", () => {
+  test("say which corpus and encoder they are of, and are refused by others", async () => {
+    const [folder, passages, encoder] = [newFolder(), madeUp(30), fakeEncoder()];
+    const manifest = await buildDense(storeOf(passages), encoder, { folder, ...work });
+    expect(manifest).toMatchObject({ corpusHash: corpusHash(passages), count: 30, dtype: "f16" });
+    const open = (count: number, other = encoder, hash?: string) =>
+      openDense(
+        folder,
+        { passages: storeOf(passages.slice(0, count)), encoder: other },
+        { threads: 1, ...(hash && { corpusHash: hash }) },
+      );
+    await expect(open(30, fakeEncoder({ name: "other" }))).rejects.toThrow(RetrieverError);
+    await expect(open(30, fakeEncoder({ name: "other" }))).rejects.toThrow(
+      /made by fake .* not by the encoder given, other .* build them again/,
+    );
+    await expect(open(29)).rejects.toThrow(/another corpus: expected 30 passages .* got 29/);
+    await expect(open(30, encoder, "0".repeat(64))).rejects.toThrow(/another corpus/);
+    await (await open(30)).close();
+  });
+
+  test("that are damaged are refused, each with what is wrong", async () => {
+    const [folder, passages, encoder] = [newFolder(), madeUp(30), fakeEncoder()];
+    await buildDense(storeOf(passages), encoder, { folder, approximate: {}, ...work });
+    const open = (approximate: boolean) =>
+      openDense(folder, { passages: storeOf(passages), encoder }, { threads: 1, approximate });
+    const keep = async (
+      file: string,
+      change: (bytes: Buffer) => Uint8Array,
+      message: RegExp,
+      graph = false,
+    ) => {
+      const path = join(folder, file);
+      const bytes = await readFile(path);
+      await writeFile(path, change(Buffer.from(bytes)));
+      await expect(open(graph)).rejects.toThrow(message);
+      await writeFile(path, bytes);
+    };
+    await keep("vectors.f16", (bytes) => bytes.subarray(1), /vectors.f16 is damaged: expected \d+ bytes/);
+    await keep("vectors.f16", (bytes) => bytes.fill(1, 0, 1), /vectors.f16 is damaged: its SHA-256/);
+    await keep("graph.usearch", (bytes) => bytes.subarray(0, 900), /graph.usearch is damaged/, true);
+    await keep("dense.json", () => Buffer.from("{"), /dense.json is damaged: it is not JSON/);
+    await keep(
+      "dense.json",
+      (bytes) => Buffer.from(bytes.toString().replace('"version": 1', '"version": 0')),
+      /version 1, got dense of version 0; build them again/,
+    );
+    await (await open(false)).close();
+  });
+
+  test("are not made of nothing, over something, or with unknown settings", async () => {
+    const passages = storeOf(madeUp(3));
+    const build = (from: PassageStore, options: object) =>
+      buildDense(from, fakeEncoder(), { folder: scratch, ...work, ...options });
+    await expect(build(storeOf([]), {})).rejects.toThrow("empty corpus");
+    await expect(build(passages, {})).rejects.toThrow("exists already");
+    const bad = build(passages, { folder: newFolder(), approximate: { connectivity: 1 } });
+    await expect(bad).rejects.toThrow(ConfigError);
+    await expect(bad).rejects.toThrow(/connectivity/);
+  });
+
+  test("without a graph cannot be searched through one", async () => {
+    const [folder, passages, encoder] = [newFolder(), madeUp(3), fakeEncoder()];
+    await buildDense(storeOf(passages), encoder, { folder, ...work });
+    const opening = openDense(
+      folder,
+      { passages: storeOf(passages), encoder },
+      { ...work, approximate: true },
+    );
+    await expect(opening).rejects.toThrow(/no graph.*build the vectors again with one, or search exactly/);
+  });
+});
+
+test("the graph finds nearly all of what exact search finds, as its manifest says", async () => {
+  const [folder, passages, encoder] = [newFolder(), madeUp(3000), fakeEncoder()];
+  const { approximate } = await buildDense(storeOf(passages), encoder, { folder, approximate: {}, ...work });
+  const recall = approximate?.recall;
+  expect(recall).toMatchObject({ k: 10, queries: 256 });
+  const parts = { passages: storeOf(passages), encoder };
+  const exact = await openDense(folder, parts, work);
+  const graph = await openDense(folder, parts, { ...work, approximate: true });
+  const queries = madeUp(200, 2).map(({ text }) => text);
+  const [wanted, found] = await Promise.all([exact.retrieve(queries, 10), graph.retrieve(queries, 10)]);
+  const shares = wanted.map((answer, i) => {
+    const ids = new Set(answer.map(({ passage }) => passage.id));
+    return (found[i] ?? []).filter(({ passage }) => ids.has(passage.id)).length / answer.length;
+  });
+  const measured = shares.reduce((sum, share) => sum + share, 0) / shares.length;
+  expect(recall?.value).toBeGreaterThan(0.9);
+  expect(measured).toBeGreaterThan(0.85);
+  expect(graph.identity.parameters).toMatchObject({ recall: recall?.value, encoder: "fake" });
+  expect(graph.identity.indexHash).not.toBe(exact.identity.indexHash);
+  const wide = await openDense(folder, parts, { ...work, approximate: true, expansionSearch: 3000 });
+  const all = await wide.retrieve(queries, 10);
+  const missed = all.map(
+    (answer, i) =>
+      answer.filter(({ passage }) => !wanted[i]?.some((w) => w.passage.id === passage.id)).length,
+  );
+  expect(missed.reduce((a, b) => a + b, 0)).toBeLessThan(20);
+});
