@@ -93,13 +93,13 @@ describe("search with a file of queries", () => {
   });
 
   test.each<[string, string, RegExp]>([
-    ["no text", '{"_id":"1","title":"x"}\n', /bad\.jsonl:1: expected "question", "query" or "text"/],
+    ["no text", '{"_id":"1","title":"x"}\n', /bad\.jsonl:1: expected "text", "query" or "question"/],
     [
       "an id twice",
       '{"id":1,"query":"x"}\n\n{"id":"1","query":"y"}\n',
       /bad\.jsonl:3: expected ids without repeats, got "1" of line 1 again/,
     ],
-    ["an id that is none", '{"id":["x"],"query":"x"}\n', /bad\.jsonl:1: expected "id" or "_id"/],
+    ["no id", '{"id":["x"],"query":"x"}\n', /bad\.jsonl:1: expected "id" or "_id"/],
     ["no JSON", "what is this\n", /bad\.jsonl:1: expected one JSON object/],
     ["no query", "\n", /bad\.jsonl: expected queries/],
     ["an id with spaces", '{"id":"a b","query":"France"}\n', /cannot hold the query id "a b".*write JSON/],

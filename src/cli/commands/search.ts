@@ -1,7 +1,7 @@
 /** `forager search`: the best passages of an index for one query, or a run for a file of queries. */
 
+import { type QueryText, readQueries } from "../../corpus/read-queries.ts";
 import { UsageError } from "../../errors.ts";
-import { type Query, readQueries } from "../../evaluation/ranking/read-queries.ts";
 import { retrieveRun } from "../../evaluation/ranking/retrieve-run.ts";
 import { createRun } from "../../evaluation/ranking/run-file.ts";
 import { startProgress } from "../../reporting/progress.ts";
@@ -17,7 +17,7 @@ export const searchCommand = defineCommand({
   summary: "Search an index.",
   details:
     "With --queries and --run a whole file of queries is answered, into a TREC run that forager score and trec_eval\n" +
-    'read. A query is a line of JSON: its id is "id" or "_id", its text "question", "query" or "text".',
+    'read. A query is a line of JSON: its id is "id" or "_id", its text "text", "query" or "question".',
   args: [
     { name: "INDEX", doc: "a folder made by forager index" },
     { name: "QUERY", doc: "what to look for, in quotes", isOptional: true },
@@ -81,7 +81,7 @@ function resultText({ passage, score }: ScoredPassage, rank: number): string {
 }
 
 interface ManyQueries {
-  readonly queries: readonly Query[];
+  readonly queries: readonly QueryText[];
   readonly k: number;
   /** Of the run. */
   readonly path: string;

@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DataFormatError, FileError } from "../../errors.ts";
@@ -102,6 +103,14 @@ describe("judgements", () => {
     await expect(readQrels(await file(Buffer.from([113, 32, 0xc3])))).rejects.toThrow(/expected UTF-8/);
     await expect(readQrels(at("none"))).rejects.toThrow(FileError);
     await expect(readQrels(folder)).rejects.toThrow(/it is a folder/);
+  });
+
+  test("may be packed", async () => {
+    const path = await file(gzipSync("q1 0 d1 1\nq1 0 d2 0\nq2 0 d-3 2\n"), "qrels.gz");
+    expect(plain(await readQrels(path))).toEqual(expected);
+    await expect(readQrels(await file(gzipSync("q1 0 d1 1\n".repeat(99)).subarray(0, 30)))).rejects.toThrow(
+      DataFormatError,
+    );
   });
 
   test("come back as they were written, in each form", async () => {

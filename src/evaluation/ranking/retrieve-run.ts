@@ -1,7 +1,7 @@
 /** The results of a retriever for many queries as a run, one query after the other, asked in batches. */
+import type { QueryText } from "../../corpus/read-queries.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
 import type { RunEntry } from "./ranking.ts";
-import type { Query } from "./read-queries.ts";
 import type { QueryResults } from "./run-file.ts";
 
 /** Queries of one request: enough for what is faster in bulk, few enough for progress and for limits of servers. */
@@ -15,7 +15,7 @@ export interface RetrieveRunOptions {
 /** The best `k` passages for each query, in the order of `queries`. Throws what the retriever throws. */
 export async function* retrieveRun(
   retriever: Retriever,
-  queries: readonly Query[],
+  queries: readonly QueryText[],
   { k, signal }: RetrieveRunOptions,
 ): AsyncGenerator<QueryResults> {
   for (let start = 0; start < queries.length; start += batchSize) {
