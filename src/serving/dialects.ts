@@ -4,14 +4,8 @@
  * with a request and its answer for each row, which a test sends.
  */
 import type { ScoredPassage } from "../retrieval/retriever.ts";
-import {
-  contentsOf,
-  documentJson,
-  lists,
-  plainDocument,
-  scoredDocument,
-  scoreJson,
-} from "./document-json.ts";
+import { type AnswerWriter, lists, plainDocument, scoredDocument, type WriteFound } from "./answer-writer.ts";
+import { contentsOf, scoreJson } from "./document-json.ts";
 import { type Body, checkQueries, flag, has, invalid, text, textList, wholeNumber } from "./fields.ts";
 import { describe } from "./http-error.ts";
 import type { ServerLimits } from "./limits.ts";
@@ -30,8 +24,8 @@ export interface RetrievalCall {
   readonly dialect: string;
   readonly queries: readonly string[];
   readonly k: number;
-  /** `results` are aligned with `queries`. */
-  write(results: readonly (readonly ScoredPassage[])[]): string;
+  /** Writes the answer; `results` are aligned with `queries`. */
+  write(out: AnswerWriter, results: readonly (readonly ScoredPassage[])[]): void;
 }
 
 export interface Dialect {
@@ -70,14 +64,14 @@ export const dialects: readonly Dialect[] = [
     path: "/search",
     rule: "`query`",
     when: (body) => has(body, "query"),
-    read: (body, context) => readRecall(body, context, [text(body, "query")], (json) => json.slice(1, -1)),
+    read: (body, context) => readRecall(body, context, one(text(body, "query"))),
   },
   {
     name: "recall-batch",
     path: "/batch_search",
     rule: "`query`, a list",
     when: (body) => has(body, "query"),
-    read: (body, context) => readRecall(body, context, queriesOf(body, "query", context), (json) => json),
+    read: (body, context) => readRecall(body, context, many(queriesOf(body, "query", context))),
   },
 ];
 
@@ -114,51 +108,74 @@ function envelope(
   context: ReadContext,
   queries: readonly string[],
 ): Omit<RetrievalCall, "dialect"> {
-  const write = flag(body, "return_scores", false) ? scoredDocument : plainDocument;
-  const most = context.limits.answerCharacters;
+  const writeFound = flag(body, "return_scores", false) ? scoredDocument : plainDocument;
   return {
     queries,
     k: kOf(body, context),
-    write: (results) => `{"result":${lists(results, write, most)}}`,
+    write: (out, results) => {
+      lists(out.raw('{"result":'), results, writeFound).raw("}");
+    },
   };
 }
 
 /** rLLM has two clients: one reads `id` and `content` of a result, the other `document.id` and `document.contents`. */
 function readRllm(body: Body, context: ReadContext): Omit<RetrievalCall, "dialect"> {
   const query = text(body, "query");
-  const writeFound = ({ passage, score }: ScoredPassage): string => {
+  const writeFound: WriteFound = (out, { passage, score }) => {
     const content = JSON.stringify(contentsOf(passage));
-    const id = JSON.stringify(passage.id);
-    return `{"id":${id},"content":${content},"document":${documentJson(passage)},"score":${scoreJson(score)}}`;
+    out.raw(`{"id":${JSON.stringify(passage.id)},"content":${content},"document":`).document(passage);
+    out.raw(`,"score":${scoreJson(score)}}`);
   };
+  const head = `"query":${JSON.stringify(query)},"method":${JSON.stringify(context.method)}`;
   return {
     queries: [query],
     k: kOf(body, context),
-    write: (results) => {
-      const found = results.slice(0, 1);
-      const list = lists(found, writeFound, context.limits.answerCharacters).slice(1, -1);
-      const head = `"query":${JSON.stringify(query)},"method":${JSON.stringify(context.method)}`;
-      return `{${head},"results":${list},"num_results":${found[0]?.length ?? 0}}`;
+    write: (out, [found = []]) => {
+      out.raw(`{${head},"results":`).list(found, writeFound).raw(`,"num_results":${found.length}}`);
     },
   };
 }
 
-/** Documents, or with scores the pair of documents and scores; `shape` makes of lists of lists what is sent. */
+/** Documents, or with scores the pair of documents and scores. */
 function readRecall(
   body: Body,
   context: ReadContext,
-  queries: readonly string[],
-  shape: (json: string) => string,
+  { queries, write }: RecallShape,
 ): Omit<RetrievalCall, "dialect"> {
   const withScores = flag(body, "return_score", false) || flag(body, "return_scores", false);
   return {
     queries,
     k: kOf(body, context),
-    write: (results) => {
-      const documents = shape(lists(results, plainDocument, context.limits.answerCharacters));
-      if (!withScores) return documents;
-      const scores = results.map((found) => `[${found.map(({ score }) => scoreJson(score)).join(",")}]`);
-      return `[${documents},${shape(`[${scores.join(",")}]`)}]`;
+    write: (out, results) => {
+      if (!withScores) return write(out, results, plainDocument);
+      write(out.raw("["), results, plainDocument);
+      write(out.raw(","), results, (inner, { score }) => inner.raw(scoreJson(score)));
+      out.raw("]");
     },
   };
 }
+
+interface RecallShape {
+  readonly queries: readonly string[];
+  readonly write: (
+    out: AnswerWriter,
+    results: readonly (readonly ScoredPassage[])[],
+    writeFound: WriteFound,
+  ) => void;
+}
+
+/** A list. */
+const one = (query: string): RecallShape => ({
+  queries: [query],
+  write: (out, [found = []], writeFound) => {
+    out.list(found, writeFound);
+  },
+});
+
+/** A list for each query. */
+const many = (queries: readonly string[]): RecallShape => ({
+  queries,
+  write: (out, results, writeFound) => {
+    lists(out, results, writeFound);
+  },
+});

@@ -17,8 +17,10 @@ export interface ServerLimits {
   readonly k: number;
   /** Most passages in one call: queries × k. */
   readonly passages: number;
-  /** Most UTF-16 code units of one answer. */
-  readonly answerCharacters: number;
+  /** Most bytes of one answer. */
+  readonly answerBytes: number;
+  /** About how much memory keeps documents that were written before. */
+  readonly cacheBytes: number;
   /** Most calls that the retriever works on at one time. */
   readonly concurrency: number;
   /** Most calls that wait for their turn; the next one is turned away with 429. */
@@ -34,7 +36,8 @@ export const defaultLimits: ServerLimits = {
   queryCharacters: 16_384,
   k: 1000,
   passages: 200_000,
-  answerCharacters: 2 ** 28,
+  answerBytes: 256 * 2 ** 20,
+  cacheBytes: 96 * 2 ** 20,
   concurrency: 8,
   queue: 2048,
   requestMs: 60_000,

@@ -9,7 +9,7 @@ import type { ServerMetrics } from "./server-metrics.ts";
 export interface Answer {
   /** For the metrics; absent: the path of the route. */
   readonly route?: string;
-  readonly body: string;
+  readonly body: string | Uint8Array<ArrayBuffer>;
   /** Default `application/json`. */
   readonly contentType?: string;
 }
@@ -76,7 +76,7 @@ export function ourFailure(): Response {
   );
 }
 
-function jsonResponse(status: number, body: string, headers: Record<string, string>): Response {
+function jsonResponse(status: number, body: Answer["body"], headers: Record<string, string>): Response {
   return new Response(body, { status, headers });
 }
 

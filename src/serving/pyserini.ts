@@ -4,6 +4,7 @@
  */
 import type { Passage } from "../corpus/passage.ts";
 import type { RetrieverIdentity, ScoredPassage } from "../retrieval/retriever.ts";
+import type { AnswerWriter } from "./answer-writer.ts";
 import { documentJson, scoreJson } from "./document-json.ts";
 import { type Body, checkQueries, flag, invalid, text, wholeNumber } from "./fields.ts";
 import { HttpError } from "./http-error.ts";
@@ -14,6 +15,12 @@ export interface PyseriniSearch {
   readonly k: number;
   /** Whether a document is an object; otherwise it is its JSON as a text. */
   readonly parse: boolean;
+}
+
+export interface PyseriniAnswer {
+  readonly index: string;
+  readonly search: PyseriniSearch;
+  readonly found: readonly ScoredPassage[];
 }
 
 /** The parameters of a search. Throws `HttpError` (422). */
@@ -49,20 +56,26 @@ export function checkIndex(asked: string, served: string): void {
     });
 }
 
-export function searchJson(index: string, search: PyseriniSearch, found: readonly ScoredPassage[]): string {
-  const candidates = found.map(({ passage, score }, place) => {
-    const docid = JSON.stringify(passage.id);
-    return `{"docid":${docid},"score":${scoreJson(score)},"rank":${place + 1},"doc":${shown(passage, search.parse)}}`;
-  });
+export function writeSearch(out: AnswerWriter, { index, search, found }: PyseriniAnswer): void {
   const query = JSON.stringify({ text: search.query });
-  return `{"api":"v1","index":${JSON.stringify(index)},"query":${query},"candidates":[${candidates.join(",")}]}`;
+  out.raw(`{"api":"v1","index":${JSON.stringify(index)},"query":${query},"candidates":`);
+  out.list([...found.entries()], (inner, [place, { passage, score }]) => {
+    inner.raw(
+      `{"docid":${JSON.stringify(passage.id)},"score":${scoreJson(score)},"rank":${place + 1},"doc":`,
+    );
+    writeShown(inner, passage, search.parse).raw("}");
+  });
+  out.raw("}");
 }
 
-export function documentAnswer(index: string, passage: Passage, parse: boolean): string {
-  const [name, docid] = [JSON.stringify(index), JSON.stringify(passage.id)];
-  return `{"api":"v1","index":${name},"docid":${docid},"doc":${shown(passage, parse)}}`;
+export function writeDocument(
+  out: AnswerWriter,
+  { index, passage, parse }: { readonly index: string; readonly passage: Passage; readonly parse: boolean },
+): void {
+  out.raw(`{"api":"v1","index":${JSON.stringify(index)},"docid":${JSON.stringify(passage.id)},"doc":`);
+  writeShown(out, passage, parse).raw("}");
 }
 
-function shown(passage: Passage, parse: boolean): string {
-  return parse ? documentJson(passage) : JSON.stringify(documentJson(passage));
+function writeShown(out: AnswerWriter, passage: Passage, parse: boolean): AnswerWriter {
+  return parse ? out.document(passage) : out.raw(JSON.stringify(documentJson(passage)));
 }

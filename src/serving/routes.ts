@@ -1,12 +1,12 @@
 /** The routes of a retrieval server but for what `dialects.ts` describes: what each path answers. */
+import type { Passage } from "../corpus/passage.ts";
 import { dialects, readCall } from "./dialects.ts";
-import { documentJson } from "./document-json.ts";
 import { flag, textList } from "./fields.ts";
 import { HttpError } from "./http-error.ts";
 import { openApiDocument, openApiYaml } from "./openapi.ts";
 import type { PassageLookup } from "./passage-lookup.ts";
 import type { Answer } from "./pipeline.ts";
-import { checkIndex, documentAnswer, readPyseriniSearch, searchJson } from "./pyserini.ts";
+import { checkIndex, readPyseriniSearch, writeDocument, writeSearch } from "./pyserini.ts";
 import { answerRerank, readRerank } from "./rerank.ts";
 import type { Service } from "./service.ts";
 
@@ -45,7 +45,9 @@ function dialectRoutes(service: Service): readonly Route[] {
       service.withBody(request, signal, async (body) => {
         const call = readCall(path, body, context);
         const results = await service.retrieve(call.queries, call.k, signal);
-        return { route: call.dialect, body: call.write(results) };
+        const out = service.writer();
+        call.write(out, results);
+        return { route: call.dialect, body: out.finish() };
       }),
   }));
 }
@@ -59,17 +61,21 @@ function documentRoutes(service: Service): readonly Route[] {
         service.withBody(request, signal, async (body) => {
           const lookup = lookupOf(service);
           const urls = textList(body, "urls", service.limits.queries, "send several calls");
-          const find = async (): Promise<string[]> => {
-            const documents: string[] = [];
+          const find = async (): Promise<(Passage | undefined)[]> => {
+            const passages: (Passage | undefined)[] = [];
             for (const url of urls) {
               signal.throwIfAborted();
-              const passage = await lookup(url);
-              documents.push(passage === undefined ? "null" : documentJson(passage));
+              passages.push(await lookup(url));
             }
-            return documents;
+            return passages;
           };
-          const documents = await service.inTurn("store of passages", find, signal);
-          return { body: `{"result":[${documents.join(",")}]}` };
+          const passages = await service.inTurn("store of passages", find, signal);
+          const out = service.writer().raw('{"result":');
+          out.list(passages, (inner, passage) => {
+            if (passage === undefined) inner.raw("null");
+            else inner.document(passage);
+          });
+          return { body: out.raw("}").finish() };
         }),
     },
     {
@@ -97,7 +103,9 @@ function pyseriniRoutes(service: Service): readonly Route[] {
         checkIndex(parameters.index ?? "", name);
         const search = readPyseriniSearch(parameters, retriever.identity, limits);
         const [found = []] = await service.retrieve([search.query], search.k, signal);
-        return { route: "pyserini", body: searchJson(name, search, found) };
+        const out = service.writer();
+        writeSearch(out, { index: name, search, found });
+        return { route: "pyserini", body: out.finish() };
       },
     },
     {
@@ -108,10 +116,10 @@ function pyseriniRoutes(service: Service): readonly Route[] {
         const lookup = lookupOf(service);
         const parse = flag(rest, "parse", true);
         const passage = await service.inTurn("store of passages", () => lookup(docid), signal);
-        if (passage !== undefined)
-          return { route: "pyserini-doc", body: documentAnswer(name, passage, parse) };
-        const got = JSON.stringify(docid.slice(0, 100));
-        throw new HttpError(404, { expected: "the id of a passage", got, advice: "use an id of a search" });
+        if (passage === undefined) throw unknownDocument(docid);
+        const out = service.writer();
+        writeDocument(out, { index: name, passage, parse });
+        return { route: "pyserini-doc", body: out.finish() };
       },
     },
   ];
@@ -174,4 +182,9 @@ function lookupOf({ options: { lookup } }: Service): PassageLookup {
 
 function missing(what: string, advice: string): HttpError {
   return new HttpError(501, { expected: `a server with ${what}`, got: "one without", advice });
+}
+
+function unknownDocument(docid: string): HttpError {
+  const got = JSON.stringify(docid.slice(0, 100));
+  return new HttpError(404, { expected: "the id of a passage", got, advice: "use an id that a search gave" });
 }

@@ -4,6 +4,8 @@
  */
 import { ForagerError } from "../errors.ts";
 import type { Retriever, ScoredPassage } from "../retrieval/retriever.ts";
+import { AnswerWriter } from "./answer-writer.ts";
+import { DocumentCache } from "./document-cache.ts";
 import type { Body } from "./fields.ts";
 import { Gate } from "./gate.ts";
 import { HttpError } from "./http-error.ts";
@@ -46,6 +48,8 @@ export interface Service {
   uptime(): number;
   /** Passages for each query. Throws `HttpError` (429, 502), and the signal's reason when it aborts. */
   retrieve(queries: readonly string[], k: number, signal: AbortSignal): Promise<readonly ScoredPassage[][]>;
+  /** For one answer. */
+  writer(): AnswerWriter;
   /** Runs work that costs as much as a search when its turn comes. Throws like `retrieve`. */
   inTurn<T>(what: string, work: () => Promise<T>, signal: AbortSignal): Promise<T>;
   /** Reads a body and holds its bytes while `use` runs. Throws `HttpError` (400, 408, 413, 415, 422, 429). */
@@ -56,6 +60,7 @@ export function createService(retriever: Retriever, options: RetrieverAppOptions
   const limits = limitsWith(options.limits);
   const gate = new Gate(limits.concurrency, limits.queue);
   const budget = new ByteBudget(limits.pendingBytes);
+  const documents = new DocumentCache(limits.cacheBytes);
   const metrics = createMetrics(() => ({ running: gate.running, waiting: gate.waiting }));
   const start = options.now();
   const onFailure = options.onFailure ?? (() => undefined);
@@ -79,6 +84,7 @@ export function createService(retriever: Retriever, options: RetrieverAppOptions
     name: options.name ?? "index",
     metrics,
     uptime: () => (options.now() - start) / 1000,
+    writer: () => new AnswerWriter(documents, limits.answerBytes),
     inTurn,
     retrieve: async (queries, k, signal) => {
       const results = await inTurn("retriever", () => retriever.retrieve(queries, k, signal), signal);

@@ -1,0 +1,37 @@
+/** The index in process for the serving benchmark: the calls of `serving-load.ts`, one after the other, without HTTP. */
+import { createInterface } from "node:readline";
+import { openIndex } from "../src/retrieval/index-folder.ts";
+import type { Retriever } from "../src/retrieval/retriever.ts";
+import { callSizesAndQueries } from "./serving-load.ts";
+
+type Request =
+  | { readonly op: "open"; readonly index: string; readonly questions: string }
+  | { readonly op: "search"; readonly seconds: number; readonly k: number };
+
+let retriever: Retriever | undefined;
+let calls: (readonly string[])[] = [];
+
+async function answer(asked: Request): Promise<object> {
+  if (asked.op === "open") {
+    retriever = await openIndex(asked.index);
+    calls = callSizesAndQueries(asked.questions);
+    return {};
+  }
+  const start = performance.now();
+  const end = start + asked.seconds * 1000;
+  let queries = 0;
+  for (let number = 0; performance.now() < end; number++) {
+    const call = calls[number % calls.length] ?? [];
+    const results = await retriever?.retrieve(call, asked.k);
+    queries += results?.length ?? 0;
+  }
+  return { seconds: (performance.now() - start) / 1000, queries };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const result = await answer(JSON.parse(line) as Request).then(
+    (found) => ({ ok: true, ...found }),
+    (error: unknown) => ({ ok: false, error: String(error) }),
+  );
+  process.stdout.write(`${JSON.stringify(result)}\n`);
+}

@@ -1,0 +1,93 @@
+/**
+ * Writes answers with found passages as UTF-8 bytes: cached documents are copied, the few characters between them are
+ * written. It grows by doubling and refuses to grow beyond the limit of an answer, since only now is it known how
+ * long the passages are.
+ */
+import type { Passage } from "../corpus/passage.ts";
+import type { ScoredPassage } from "../retrieval/retriever.ts";
+import type { DocumentCache } from "./document-cache.ts";
+import { scoreJson } from "./document-json.ts";
+import { invalid } from "./fields.ts";
+
+export class AnswerWriter {
+  readonly #documents: DocumentCache;
+  readonly #most: number;
+  #bytes: Buffer = Buffer.allocUnsafe(16_384);
+  #length = 0;
+
+  constructor(documents: DocumentCache, most: number) {
+    this.#documents = documents;
+    this.#most = most;
+  }
+
+  /** JSON as it is. */
+  raw(json: string): this {
+    this.#reserve(json.length * 3); // a UTF-16 code unit is at most 3 bytes
+    this.#length += this.#bytes.write(json, this.#length);
+    return this;
+  }
+
+  document(passage: Passage): this {
+    const json = this.#documents.get(passage);
+    this.#reserve(json.length);
+    this.#bytes.set(json, this.#length);
+    this.#length += json.length;
+    return this;
+  }
+
+  /** A list with what `write` writes for each entry. */
+  list<T>(entries: readonly T[], write: (out: AnswerWriter, entry: T) => void): this {
+    this.raw("[");
+    for (let i = 0; i < entries.length; i++) {
+      if (i > 0) this.raw(",");
+      write(this, entries[i] as T);
+    }
+    return this.raw("]");
+  }
+
+  /** What was written; the writer must not be used again. */
+  finish(): Uint8Array<ArrayBuffer> {
+    const { buffer, byteOffset } = this.#bytes;
+    return new Uint8Array(buffer as ArrayBuffer, byteOffset, this.#length);
+  }
+
+  #reserve(more: number): void {
+    const needed = this.#length + more;
+    if (needed <= this.#bytes.length) return;
+    if (needed > this.#most)
+      throw invalid(
+        `an answer of at most ${this.#most} bytes`,
+        "a longer one",
+        "ask for fewer passages or send several calls",
+      );
+    const grown = Buffer.allocUnsafe(Math.max(needed, 2 * this.#bytes.length));
+    this.#bytes.copy(grown, 0, 0, this.#length);
+    this.#bytes = grown;
+  }
+}
+
+/** How one found passage is written. */
+export type WriteFound = (out: AnswerWriter, found: ScoredPassage) => void;
+
+/** `{"document": {...}, "score": …}`. */
+export const scoredDocument: WriteFound = (out, { passage, score }) => {
+  out
+    .raw('{"document":')
+    .document(passage)
+    .raw(`,"score":${scoreJson(score)}}`);
+};
+
+export const plainDocument: WriteFound = (out, { passage }) => {
+  out.document(passage);
+};
+
+/** A list for each query. */
+export function lists(
+  out: AnswerWriter,
+  results: readonly (readonly ScoredPassage[])[],
+  write: WriteFound,
+): AnswerWriter {
+  return out.list(results, (inner, found) => {
+    inner.list(found, write);
+  });
+}
