@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CheckpointError, FileError } from "../errors.ts";
-import { readModel, readOptimizer, writeModel, writeOptimizer } from "./checkpoint.ts";
+import { readModel, readModelConfig, readOptimizer, writeModel, writeOptimizer } from "./checkpoint.ts";
 import { tinyModel, tinyTokenizer } from "./engine.fixture.ts";
 import { initializeParameters, type Parameter, zerosLike } from "./parameters.ts";
 import { readSafetensors, writeSafetensors } from "./safetensors.ts";
@@ -80,8 +80,19 @@ describe("a model folder", () => {
   });
 
   test.each<[Readonly<Record<string, unknown>>, string, string]>([
-    [{ model_type: "gpt2" }, "only models of the family llama are supported", "model_type"],
-    [{ rope_scaling: { rope_type: "llama3", factor: 8 } }, "without scaling", "rope_scaling"],
+    [
+      { model_type: "gpt2" },
+      "only models of the families llama, mistral, qwen2, qwen3 are supported",
+      "model_type",
+    ],
+    [{ rope_scaling: { rope_type: "yarn", factor: 8 } }, "without scaling", 'rope_scaling.rope_type "yarn"'],
+    [{ rope_scaling: { type: "linear", factor: 2 } }, "without scaling", 'rope_scaling.rope_type "linear"'],
+    [{ rope_scaling: { rope_type: "llama3", factor: 8 } }, "expected number", "low_freq_factor"],
+    [
+      { rope_parameters: { rope_theta: 1e4, partial_rotary_factor: 0.5 } },
+      "is not supported",
+      "rope_parameters.partial_rotary_factor 0.5",
+    ],
     [
       { rope_parameters: { rope_type: "yarn", rope_theta: 1e4 } },
       "without scaling",
@@ -89,10 +100,33 @@ describe("a model folder", () => {
     ],
     [{ hidden_act: "gelu" }, "only the activation silu is supported", "hidden_act"],
     [{ attention_bias: true }, "only attention without biases is supported", "attention_bias"],
+    [
+      { model_type: "mistral", sliding_window: 64 },
+      "is shorter than max_position_embeddings 640",
+      "sliding_window 64",
+    ],
+    [
+      { model_type: "qwen2", use_sliding_window: true, sliding_window: 64 },
+      "is shorter than max_position_embeddings 640",
+      "sliding_window 64",
+    ],
+    [
+      { model_type: "qwen3", layer_types: ["full_attention", "sliding_attention"] },
+      "only full_attention is supported",
+      "layer_types has sliding_attention",
+    ],
+    [{ model_type: "qwen2", num_key_value_heads: null }, "which a qwen2 needs", "num_key_value_heads"],
+    [{ partial_rotary_factor: 0.5 }, "changes what the model computes", "partial_rotary_factor 0.5"],
+    [{ rope_interleaved: true }, "changes what the model computes", "rope_interleaved true"],
+    [{ attention_dropout: 0.1 }, "changes what the model computes", "attention_dropout 0.1"],
+    [{ embedding_multiplier: 12 }, "changes what the model computes", "embedding_multiplier 12"],
+    [{ num_local_experts: 8 }, "changes what the model computes", "num_local_experts 8"],
+    [{ quantization_config: { bits: 4 } }, "changes what the model computes", "quantization_config"],
+    [{ some_new_norm: "l2" }, "changes what the model computes", "some_new_norm"],
     [{ mlp_bias: true }, "only layers without biases are supported", "mlp_bias"],
     [{ hidden_size: null }, "expected number, received null", "hidden_size"],
-    [{ head_dim: 8 }, "head_dim 8 differs from hidden_size / heads = 4", "is not supported"],
-    [{ num_attention_heads: 3 }, "width must be a multiple of heads", "config.json"],
+    [{ head_dim: 8 }, "q_proj.weight has shape [16,16], [32,16] was expected", "model.safetensors"],
+    [{ num_attention_heads: 3 }, "heads must be a multiple of keyValueHeads", "config.json"],
   ])("of %j is refused", async (changes, problem, place) => {
     await changeConfig(changes);
     await expectRefused(problem, place);
@@ -108,16 +142,49 @@ describe("a model folder", () => {
 
   test("with weights that are not there, lack a tensor or have one of another shape, is refused", async () => {
     await changeTensors("model.safetensors", { [last]: { shape: [8], data: new Float32Array(8) } });
-    await expectRefused(`${last} has shape [8], [16] was expected from config.json`);
+    await expectRefused(`${last} has shape [8], [16] was expected from the configuration`);
     await changeTensors("model.safetensors", { [last]: undefined });
     await expectRefused(`model.safetensors has no ${last}; it belongs to another model`);
     await rm(join(folder, "model.safetensors"));
     await expect(readModel(folder)).rejects.toThrow(/cannot read .*model\.safetensors: no such file/);
   });
 
-  test("may hold tensors that the model does not need", async () => {
-    await changeTensors("model.safetensors", { extra: { shape: [1], data: Float32Array.of(1) } });
-    expect((await readModel(folder)).parameters).toEqual(parameters);
+  test("may hold fields that say nothing about the mathematics, or switch it off", async () => {
+    await changeConfig({
+      model_type: "qwen2",
+      use_sliding_window: false,
+      sliding_window: 8,
+      max_window_layers: 1,
+      attention_dropout: 0,
+      rope_interleaved: false,
+      num_experts: 0,
+      _attn_implementation: "sdpa",
+      pretraining_tp: 2,
+    });
+    expect(await readModelConfig(folder)).toEqual({ ...tinyModel, family: "qwen2" });
+  });
+
+  test("may hold a copy of tied embeddings and old rotary frequencies, and nothing else", async () => {
+    const tied = { ...tinyModel, tieEmbeddings: true };
+    const tiedParameters = initializeParameters(tied, 2);
+    await writeModel(folder, { model: tied, tokenizer: tinyTokenizer }, tiedParameters);
+    const embeddings = tiedParameters.get("model.embed_tokens.weight") as Parameter;
+    await changeTensors("model.safetensors", {
+      "lm_head.weight": embeddings,
+      "model.layers.0.self_attn.rotary_emb.inv_freq": { shape: [2], data: Float32Array.of(1, 0.01) },
+    });
+    expect((await readModel(folder)).parameters).toEqual(tiedParameters);
+    await changeTensors("model.safetensors", {
+      "lm_head.weight": { ...embeddings, data: embeddings.data.map((x) => x + 1) },
+    });
+    await expectRefused("lm_head.weight differs from model.embed_tokens.weight");
+    await changeTensors("model.safetensors", {
+      "lm_head.weight": undefined,
+      "model.layers.2.mlp.up_proj.weight": { shape: [1], data: Float32Array.of(1) },
+    });
+    await expectRefused(
+      "holds model.layers.2.mlp.up_proj.weight, which a model of its configuration does not have",
+    );
   });
 });
 

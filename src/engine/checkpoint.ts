@@ -1,49 +1,24 @@
 /**
- * A model folder: `config.json` and `model.safetensors` as Hugging Face's libraries read them, and for training the
- * optimiser's state beside them. Files of a family or a kind of scaling that the decoder does not compute are
- * refused. Files are never half written; that a folder appears at once is the caller's care.
+ * A model folder: `config.json` and weights as Hugging Face's libraries write and read them, and for training the
+ * optimiser's state beside them. What the decoder does not compute is refused. Files are never half written; that a folder appears at once is the caller's care.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CheckpointError } from "../errors.ts";
-import { exists, fileError, writeFileAtomic } from "../shared/files.ts";
+import { exists, writeFileAtomic } from "../shared/files.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { OptimizerState } from "./adam-graph.ts";
-import { type ModelOptions, modelOptionsSchema, parameterShapes } from "./model-options.ts";
+import { configOfModel, modelFromConfig } from "./model-config.ts";
+import type { ModelOptions } from "./model-options.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
+import { readJson } from "./read-json.ts";
+import { readParameters } from "./read-parameters.ts";
 import { readSafetensors, writeSafetensors } from "./safetensors.ts";
+import { openWeights, weightsFile } from "./sharded-safetensors.ts";
 
-const configFile = "config.json";
-const weightsFile = "model.safetensors";
+export const configFile = "config.json";
 const momentsFile = "optimizer.safetensors";
 const optimizerFile = "optimizer.json";
-
-/** The part of Hugging Face's Llama configuration that changes the mathematics. */
-const configSchema = z.object({
-  model_type: z.literal("llama", "only models of the family llama are supported"),
-  hidden_size: z.int(),
-  num_hidden_layers: z.int(),
-  num_attention_heads: z.int(),
-  num_key_value_heads: z.int(),
-  intermediate_size: z.int(),
-  vocab_size: z.int(),
-  max_position_embeddings: z.int(),
-  tie_word_embeddings: z.boolean().default(false),
-  rope_theta: z.number().optional(),
-  rope_parameters: z
-    .object({
-      rope_type: z.literal("default", "only rotary embeddings without scaling are supported"),
-      rope_theta: z.number(),
-    })
-    .optional(),
-  rope_scaling: z.null("only rotary embeddings without scaling are supported").optional(),
-  rms_norm_eps: z.number().default(1e-6),
-  hidden_act: z.literal("silu", "only the activation silu is supported").default("silu"),
-  attention_bias: z.literal(false, "only attention without biases is supported").default(false),
-  mlp_bias: z.literal(false, "only layers without biases are supported").default(false),
-  head_dim: z.int().optional(),
-});
 
 const optimizerSchema = z.strictObject({ step: z.int().nonnegative() });
 
@@ -54,23 +29,9 @@ export async function writeModel(
   parameters: ParameterSet,
 ): Promise<void> {
   const { model, tokenizer } = described;
-  const config: z.input<typeof configSchema> & Record<string, unknown> = {
-    architectures: ["LlamaForCausalLM"],
-    model_type: "llama",
-    hidden_size: model.width,
-    num_hidden_layers: model.layers,
-    num_attention_heads: model.heads,
-    num_key_value_heads: model.keyValueHeads,
-    intermediate_size: model.feedForward,
-    vocab_size: model.vocabularySize,
-    max_position_embeddings: model.contextLength,
-    tie_word_embeddings: model.tieEmbeddings,
-    rope_theta: model.ropeBase,
-    rms_norm_eps: model.rmsEpsilon,
-    hidden_act: "silu",
-    attention_bias: false,
-    mlp_bias: false,
-    bos_token_id: null,
+  const config = {
+    ...configOfModel(model),
+    bos_token_id: tokenizer.beginOfTextId ?? null,
     eos_token_id: tokenizer.endOfTextId,
     pad_token_id: tokenizer.paddingId,
     torch_dtype: "float32",
@@ -85,64 +46,19 @@ export async function writeModel(
 export async function readModel(
   folder: string,
 ): Promise<{ model: ModelOptions; parameters: Map<string, Parameter> }> {
+  const model = await readModelConfig(folder);
+  const weights = await openWeights(folder);
+  try {
+    return { model, parameters: await readParameters(model, weights) };
+  } finally {
+    await weights.close();
+  }
+}
+
+/** The shape of the model in a folder, from `config.json` alone. Throws as `readModel`. */
+export async function readModelConfig(folder: string): Promise<ModelOptions> {
   const path = join(folder, configFile);
-  const parsed = configSchema.safeParse(await readJson(path));
-  if (!parsed.success) {
-    throw new CheckpointError(
-      `${path} describes no model that can be loaded:\n${z.prettifyError(parsed.error)}`,
-    );
-  }
-  const model = modelFromConfig(path, parsed.data);
-  const parameters = await readSafetensors(join(folder, weightsFile));
-  return { model, parameters: orderParameters(folder, model, parameters) };
-}
-
-function modelFromConfig(path: string, config: z.infer<typeof configSchema>): ModelOptions {
-  const ropeBase = config.rope_parameters?.rope_theta ?? config.rope_theta ?? 10_000;
-  const parsed = modelOptionsSchema.safeParse({
-    layers: config.num_hidden_layers,
-    width: config.hidden_size,
-    heads: config.num_attention_heads,
-    keyValueHeads: config.num_key_value_heads,
-    feedForward: config.intermediate_size,
-    vocabularySize: config.vocab_size,
-    contextLength: config.max_position_embeddings,
-    tieEmbeddings: config.tie_word_embeddings,
-    ropeBase,
-    rmsEpsilon: config.rms_norm_eps,
-  });
-  if (!parsed.success) throw new CheckpointError(`${path}: ${z.prettifyError(parsed.error)}`);
-  const size = parsed.data.width / parsed.data.heads;
-  if (config.head_dim !== undefined && config.head_dim !== size) {
-    throw new CheckpointError(
-      `${path}: head_dim ${config.head_dim} differs from hidden_size / heads = ${size}, which is not supported`,
-    );
-  }
-  return parsed.data;
-}
-
-/** The parameters in the order of the network, each of the expected shape. */
-function orderParameters(
-  folder: string,
-  model: ModelOptions,
-  parameters: ParameterSet,
-): Map<string, Parameter> {
-  const path = join(folder, weightsFile);
-  return new Map(
-    [...parameterShapes(model)].map(([name, shape]) => {
-      const parameter = parameters.get(name);
-      if (!parameter)
-        throw new CheckpointError(
-          `${path} has no ${name}; it belongs to another model than ${configFile} says`,
-        );
-      if (parameter.shape.join() !== shape.join()) {
-        throw new CheckpointError(
-          `${path}: ${name} has shape [${parameter.shape}], [${shape}] was expected from ${configFile}`,
-        );
-      }
-      return [name, parameter];
-    }),
-  );
+  return modelFromConfig(path, await readJson(path));
 }
 
 /** Writes the optimiser's state beside a model. */
@@ -179,18 +95,4 @@ export async function readOptimizer(
       }),
     );
   return { step: parsed.data.step, firstMoments: select("first."), secondMoments: select("second.") };
-}
-
-async function readJson(path: string): Promise<unknown> {
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (cause) {
-    throw fileError(`cannot read ${path}`, cause);
-  }
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new CheckpointError(`${path} is not JSON: ${(cause as Error).message}`, { cause });
-  }
 }

@@ -1,7 +1,8 @@
 /**
- * The decoder of the Llama family as a graph for training: whole sequences, no cache. Padding lies to the
+ * The decoder of the Llama family and its relatives as a graph for training: whole sequences, no cache. Padding lies to the
  * right, where causal attention keeps it from every real token, so that no attention mask for it is needed.
  */
+import { projectHeads } from "./attention-projection.ts";
 import type { Graph, Tensor } from "./graph.ts";
 import { headSize, type ModelOptions, parameterShapes } from "./model-options.ts";
 import {
@@ -25,6 +26,8 @@ const B = "B";
 const T = "T";
 const N = "N";
 const GT = "GT";
+/** Positions in the rotary tables. */
+const P = "P";
 
 /** Declares all parameters of the model as inputs of the graph. */
 export function declareParameters(
@@ -61,16 +64,17 @@ export function buildDecoder(graph: Graph, model: ModelOptions, parameters: Para
   const tokens = graph.input("tokens", [N], "int64");
   const rotary: RotaryTables = {
     positions: graph.input("positions", [B, T], "int64"),
-    cosine: graph.input("cosine", [model.contextLength, half]),
-    sine: graph.input("sine", [model.contextLength, half]),
-    negatedSine: graph.input("negatedSine", [model.contextLength, half]),
+    cosine: graph.input("cosine", [P, half]),
+    sine: graph.input("sine", [P, half]),
+    negatedSine: graph.input("negatedSine", [P, half]),
   };
   const mask = graph.input("mask", [GT, T]);
   let hidden = gatherRows(graph, parameter(parameters, "model.embed_tokens.weight"), tokens);
   for (let layer = 0; layer < model.layers; layer++) {
-    const weight = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}.weight`);
+    const inLayer = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}`);
+    const weight = (name: string): Tensor => inLayer(`${name}.weight`);
     const attended = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
-    hidden = add(graph, hidden, selfAttention(graph, attended, { model, rotary, mask, weight }));
+    hidden = add(graph, hidden, selfAttention(graph, attended, { model, rotary, mask, parameter: inLayer }));
     const normalized = rmsNorm(graph, hidden, weight("post_attention_layernorm"), model.rmsEpsilon);
     const gate = linear(graph, normalized, weight("mlp.gate_proj"));
     const up = linear(graph, normalized, weight("mlp.up_proj"));
@@ -83,7 +87,8 @@ interface AttentionSetting {
   readonly model: ModelOptions;
   readonly rotary: RotaryTables;
   readonly mask: Tensor;
-  readonly weight: (name: string) => Tensor;
+  /** A parameter of the layer by its name below `model.layers.N`. */
+  readonly parameter: (name: string) => Tensor;
 }
 
 /**
@@ -91,44 +96,29 @@ interface AttentionSetting {
  * values are never repeated in memory; the mask is stacked likewise.
  */
 function selfAttention(graph: Graph, x: Tensor, setting: AttentionSetting): Tensor {
-  const { model, rotary, mask, weight } = setting;
-  const { heads, keyValueHeads, width } = model;
+  const { model, rotary, mask, parameter } = setting;
+  const { heads, keyValueHeads } = model;
   const size = headSize(model);
   const groupSize = heads / keyValueHeads;
-  const project = (name: string, count: number): Tensor =>
-    reshape(graph, linear(graph, x, weight(`self_attn.${name}`)), [B, T, count * size]);
+  const project = (name: "q" | "k" | "v"): Tensor =>
+    projectHeads(graph, x, { model, parameter, sizes: [B, T], name });
   const byHead = (projected: Tensor): Tensor =>
     transpose(graph, reshape(graph, projected, [B, T, keyValueHeads, size]), [0, 2, 1, 3]);
-  const query = rotate(graph, project("q_proj", heads), rotary);
+  const query = rotate(graph, project("q"), rotary);
   const grouped = reshape(graph, query, [B, T, keyValueHeads, groupSize, size]);
   const output = attention(
     graph,
     {
       query: reshape(graph, transpose(graph, grouped, [0, 2, 3, 1, 4]), [B, keyValueHeads, GT, size]),
-      key: byHead(rotate(graph, project("k_proj", keyValueHeads), rotary)),
-      value: byHead(project("v_proj", keyValueHeads)),
+      key: byHead(rotate(graph, project("k"), rotary)),
+      value: byHead(project("v")),
       mask,
     },
     1 / Math.sqrt(size),
   );
   const stacked = reshape(graph, output, [B, keyValueHeads, groupSize, T, size]);
-  const joined = reshape(graph, transpose(graph, stacked, [0, 3, 1, 2, 4]), [N, width]);
-  return linear(graph, joined, weight("self_attn.o_proj"));
-}
-
-/** Cosines and sines (contextLength, headDim / 2) of the rotary embedding. */
-export function rotaryTables(model: ModelOptions): { cosine: Float32Array; sine: Float32Array } {
-  const half = headSize(model) / 2;
-  const cosine = new Float32Array(model.contextLength * half);
-  const sine = new Float32Array(model.contextLength * half);
-  for (let position = 0; position < model.contextLength; position++) {
-    for (let pair = 0; pair < half; pair++) {
-      const angle = position * model.ropeBase ** (-pair / half);
-      cosine[position * half + pair] = Math.cos(angle);
-      sine[position * half + pair] = Math.sin(angle);
-    }
-  }
-  return { cosine, sine };
+  const joined = reshape(graph, transpose(graph, stacked, [0, 3, 1, 2, 4]), [N, heads * size]);
+  return linear(graph, joined, parameter("self_attn.o_proj.weight"));
 }
 
 /** 0 where a token may look, a large negative number where it may not: (groupSize * T, T). */

@@ -6,6 +6,7 @@
  * The cache is time-major, (T, B * keyValueHeads, headDim): its first T rows are a contiguous view that is read
  * without a copy (`transBatchB`), and the buffer behind it can be larger.
  */
+import { projectHeads } from "./attention-projection.ts";
 import { declareWeights, outputWeight, parameter } from "./decoder-graph.ts";
 import { type Attribute, type Dimension, Graph, type Tensor } from "./graph.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
@@ -19,6 +20,8 @@ const T = "T";
 const BK = "BK";
 const GS = "GS";
 const N = "N";
+/** Positions in the rotary tables. */
+const P = "P";
 
 export interface DecodingGraph {
   readonly session: Session;
@@ -48,9 +51,9 @@ export async function createDecodingGraph(
     attributes: { axis: 0 },
   });
   for (let layer = 0; layer < model.layers; layer++) {
-    const weight = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}.weight`);
-    const context: LayerContext = { graph, model, inputs, weight, layer };
-    const normalized = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
+    const inLayer = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}`);
+    const context: LayerContext = { graph, model, inputs, parameter: inLayer, layer };
+    const normalized = rmsNorm(graph, hidden, inLayer("input_layernorm.weight"), model.rmsEpsilon);
     const attended = attend(context, normalized);
     keys.push(attended.key);
     values.push(attended.value);
@@ -85,8 +88,8 @@ function declareInputs(graph: Graph, model: ModelOptions): Inputs {
   return {
     tokens: graph.input("tokens", [N], "int64"),
     positions: graph.input("positions", [B, S], "int64"),
-    cosine: graph.input("cosine", [model.contextLength, half]),
-    sine: graph.input("sine", [model.contextLength, half]),
+    cosine: graph.input("cosine", [P, half]),
+    sine: graph.input("sine", [P, half]),
     cacheMask: graph.input("cacheMask", [BK, 1, T]),
     chunkMask: graph.input("chunkMask", [GS, S]),
     last: graph.input("last", [B], "int64"),
@@ -97,18 +100,19 @@ interface LayerContext {
   readonly graph: Graph;
   readonly model: ModelOptions;
   readonly inputs: Inputs;
-  readonly weight: (name: string) => Tensor;
+  /** A parameter of the layer by its name below `model.layers.N`. */
+  readonly parameter: (name: string) => Tensor;
   readonly layer: number;
 }
 
 /** Attention over cache and new tokens; returns the new keys (rotated) and values beside the output. */
 function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor; value: Tensor } {
-  const { graph, model, inputs, weight, layer } = context;
-  const { keyValueHeads, heads, width } = model;
+  const { graph, model, inputs, parameter, layer } = context;
+  const { keyValueHeads, heads } = model;
   const size = headSize(model);
   const groupSize = heads / keyValueHeads;
-  const project = (name: string, count: number): Tensor =>
-    reshape(graph, linear(graph, x, weight(`self_attn.${name}`)), [B, S, count * size]);
+  const project = (name: "q" | "k" | "v"): Tensor =>
+    projectHeads(graph, x, { model, parameter, sizes: [B, S], name });
   const rotate = (tensor: Tensor): Tensor =>
     graph.node("RotaryEmbedding", [tensor, inputs.positions, inputs.cosine, inputs.sine], tensor.shape, {
       domain: microsoft,
@@ -118,9 +122,9 @@ function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor
     const split = reshape(graph, tensor, [B, S, keyValueHeads, size]);
     return reshape(graph, transpose(graph, split, [0, 2, 1, 3]), [BK, S, size]);
   };
-  const key = rotate(project("k_proj", keyValueHeads));
-  const value = project("v_proj", keyValueHeads);
-  const query = reshape(graph, rotate(project("q_proj", heads)), [B, S, keyValueHeads, groupSize, size]);
+  const key = rotate(project("k"));
+  const value = project("v");
+  const query = reshape(graph, rotate(project("q")), [B, S, keyValueHeads, groupSize, size]);
   const mixed = attendToCacheAndChunk(context, {
     queries: reshape(graph, transpose(graph, query, [0, 2, 3, 1, 4]), [BK, GS, size]),
     cachedKeys: graph.input(`keys.${layer}`, [T, BK, size]),
@@ -129,8 +133,8 @@ function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor
     values: byHead(value),
   });
   const byGroup = reshape(graph, mixed, [B, keyValueHeads, groupSize, S, size]);
-  const joined = reshape(graph, transpose(graph, byGroup, [0, 3, 1, 2, 4]), [N, width]);
-  return { output: linear(graph, joined, weight("self_attn.o_proj")), key, value };
+  const joined = reshape(graph, transpose(graph, byGroup, [0, 3, 1, 2, 4]), [N, heads * size]);
+  return { output: linear(graph, joined, parameter("self_attn.o_proj.weight")), key, value };
 }
 
 interface CachedAttention {
@@ -173,7 +177,8 @@ function attendToCacheAndChunk(context: LayerContext, tensors: CachedAttention):
   );
 }
 
-function feedForward({ graph, model, weight }: LayerContext, hidden: Tensor): Tensor {
+function feedForward({ graph, model, parameter }: LayerContext, hidden: Tensor): Tensor {
+  const weight = (name: string): Tensor => parameter(`${name}.weight`);
   const x = rmsNorm(graph, hidden, weight("post_attention_layernorm"), model.rmsEpsilon);
   const gate = linear(graph, x, weight("mlp.gate_proj"));
   const up = linear(graph, x, weight("mlp.up_proj"));

@@ -1,9 +1,10 @@
 /** Extends cached sequences by new tokens: makes the feeds of the decoding graph and stores what it returns. */
-import { causalMask, maskedScore, rotaryTables } from "./decoder-graph.ts";
+import { causalMask, maskedScore } from "./decoder-graph.ts";
 import { createDecodingGraph, type DecodingGraph } from "./decoding-graph.ts";
 import { KeyValueCache } from "./key-value-cache.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import type { ParameterSet } from "./parameters.ts";
+import { rotaryTables } from "./rotary-tables.ts";
 import type { Feed, SessionOptions } from "./session.ts";
 
 /** New tokens (at least one) of the sequence in a slot, after `cached` tokens that the cache holds. */
@@ -19,7 +20,6 @@ export class DecodingModel {
   readonly model: ModelOptions;
   readonly #parameters: ParameterSet;
   readonly #options: SessionOptions;
-  readonly #tables: readonly [string, Feed][];
   #graph: DecodingGraph | undefined;
   #closing: Promise<void> = Promise.resolve();
 
@@ -27,12 +27,6 @@ export class DecodingModel {
     this.model = model;
     this.#parameters = parameters;
     this.#options = options;
-    const { cosine, sine } = rotaryTables(model);
-    const shape = [model.contextLength, headSize(model) / 2];
-    this.#tables = [
-      ["cosine", { data: cosine, shape }],
-      ["sine", { data: sine, shape }],
-    ];
   }
 
   /** Forgets the weights; the next call reads them anew. */
@@ -54,7 +48,7 @@ export class DecodingModel {
     const source = isWhole ? cache : gather(this.model, cache, extensions, rows);
     const graph = await this.#open();
     const feeds = new Map<string, Feed>([
-      ...this.#tables,
+      ...tableFeeds(this.model, extensions),
       ...chunkFeeds(this.model, extensions),
       ["cacheMask", cacheMask(this.model, extensions, rows)],
       ...cacheFeeds(this.model, source, rows),
@@ -93,6 +87,16 @@ function gather(
   const copy = new KeyValueCache(model, extensions.length, rows);
   for (const [index, { slot, cached }] of extensions.entries()) copy.copySlot(cache, slot, index, cached);
   return copy;
+}
+
+function tableFeeds(model: ModelOptions, extensions: readonly Extension[]): [string, Feed][] {
+  const most = Math.max(...extensions.map(({ cached, tokens }) => cached + tokens.length));
+  const { rows, cosine, sine } = rotaryTables(model, most);
+  const shape = [rows, headSize(model) / 2];
+  return [
+    ["cosine", { data: cosine, shape }],
+    ["sine", { data: sine, shape }],
+  ];
 }
 
 /** Tokens (B * S) and positions (B, S), padded to the right, the causal mask among them, and where each sequence ends. */

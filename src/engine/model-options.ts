@@ -1,4 +1,7 @@
-/** The shape of a decoder of the Llama family, as in Hugging Face's `config.json`. */
+/**
+ * The shape of a decoder of the Llama family and of its relatives. A fresh model is a plain Llama, as recipes
+ * describe it; what the relatives add (`ArchitectureOptions`) comes only from the files of a published model.
+ */
 import { z } from "zod";
 
 export const modelOptionsSchema = z
@@ -25,24 +28,67 @@ export const modelOptionsSchema = z
     "heads must be a multiple of keyValueHeads",
   );
 
-export type ModelOptions = z.infer<typeof modelOptionsSchema>;
+/** Families by the name that `config.json` gives them as `model_type`; SmolLM2 is a llama. */
+export const modelFamilies = ["llama", "mistral", "qwen2", "qwen3"] as const;
+export type ModelFamily = (typeof modelFamilies)[number];
+
+/** Llama 3's scaling: long wavelengths are stretched by `factor`, short ones kept, those between blended. */
+export interface RopeScaling {
+  readonly factor: number;
+  readonly lowFrequencyFactor: number;
+  readonly highFrequencyFactor: number;
+  /** Tokens the model was first trained on. */
+  readonly originalContextLength: number;
+}
+
+/** What a published model may have beyond a plain Llama; all absent in a fresh model. */
+export interface ArchitectureOptions {
+  /** Whose `config.json` is written; absent: llama. */
+  readonly family?: Exclude<ModelFamily, "llama">;
+  /** Width of one head; absent: width / heads. */
+  readonly headSize?: number;
+  readonly ropeScaling?: RopeScaling;
+}
+
+export type ModelOptions = z.infer<typeof modelOptionsSchema> & ArchitectureOptions;
 
 export function headSize(options: ModelOptions): number {
-  return options.width / options.heads;
+  return options.headSize ?? options.width / options.heads;
+}
+
+/** Whether queries, keys and values have biases (Qwen2). */
+export function hasAttentionBias({ family }: ModelOptions): boolean {
+  return family === "qwen2";
+}
+
+/** Whether each head's queries and keys are normalised before they are rotated (Qwen3). */
+export function hasQueryKeyNorm({ family }: ModelOptions): boolean {
+  return family === "qwen3";
 }
 
 /** Names (Hugging Face's) and shapes of all parameters, in the order of the network. */
 export function parameterShapes(options: ModelOptions): ReadonlyMap<string, readonly number[]> {
   const { width, feedForward, vocabularySize } = options;
-  const keyValueWidth = options.keyValueHeads * headSize(options);
+  const size = headSize(options);
+  const queryWidth = options.heads * size;
+  const keyValueWidth = options.keyValueHeads * size;
   const shapes = new Map<string, readonly number[]>([["model.embed_tokens.weight", [vocabularySize, width]]]);
   for (let layer = 0; layer < options.layers; layer++) {
     const prefix = `model.layers.${layer}`;
     shapes.set(`${prefix}.input_layernorm.weight`, [width]);
-    shapes.set(`${prefix}.self_attn.q_proj.weight`, [width, width]);
+    shapes.set(`${prefix}.self_attn.q_proj.weight`, [queryWidth, width]);
     shapes.set(`${prefix}.self_attn.k_proj.weight`, [keyValueWidth, width]);
     shapes.set(`${prefix}.self_attn.v_proj.weight`, [keyValueWidth, width]);
-    shapes.set(`${prefix}.self_attn.o_proj.weight`, [width, width]);
+    if (hasAttentionBias(options)) {
+      shapes.set(`${prefix}.self_attn.q_proj.bias`, [queryWidth]);
+      shapes.set(`${prefix}.self_attn.k_proj.bias`, [keyValueWidth]);
+      shapes.set(`${prefix}.self_attn.v_proj.bias`, [keyValueWidth]);
+    }
+    if (hasQueryKeyNorm(options)) {
+      shapes.set(`${prefix}.self_attn.q_norm.weight`, [size]);
+      shapes.set(`${prefix}.self_attn.k_norm.weight`, [size]);
+    }
+    shapes.set(`${prefix}.self_attn.o_proj.weight`, [width, queryWidth]);
     shapes.set(`${prefix}.post_attention_layernorm.weight`, [width]);
     shapes.set(`${prefix}.mlp.gate_proj.weight`, [feedForward, width]);
     shapes.set(`${prefix}.mlp.up_proj.weight`, [feedForward, width]);

@@ -120,11 +120,10 @@ export function gatherRows(graph: Graph, table: Tensor, indexes: Tensor): Tensor
 
 /** RMS normalisation over the last dimension with a learned scale (Zhang & Sennrich, 2019). */
 export function rmsNorm(graph: Graph, x: Tensor, weight: Tensor, epsilon: number): Tensor {
-  const [rows] = x.shape as [Dimension];
   const [output, inverse] = graph.nodesWithOutputs(
     "SimplifiedLayerNormalization",
     [x, weight],
-    [x.shape, [rows, 1]],
+    [x.shape, [...x.shape.slice(0, -1), 1]],
     {
       attributes: { axis: -1, epsilon: { float: epsilon } },
       backward: (gradient) => {

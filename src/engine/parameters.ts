@@ -12,7 +12,7 @@ export type ParameterSet = ReadonlyMap<string, Parameter>;
 
 /**
  * Fresh weights: normal with deviation 1/sqrt(fan-in); the two layers that write into the residual stream
- * smaller by sqrt(2 layers), as in GPT-2; scales are 1. Embeddings have deviation 1 where they are a table of
+ * smaller by sqrt(2 layers), as in GPT-2; scales are 1, biases 0. Embeddings have deviation 1 where they are a table of
  * their own: a token that fills the residual stream is copied by attention much sooner (docs/LOG.md). Tied to
  * the output layer they have its 1/sqrt(width), or the first logits would be far apart.
  */
@@ -20,7 +20,7 @@ export function initializeParameters(model: ModelOptions, seed: number): Map<str
   return new Map(
     [...parameterShapes(model)].map(([name, shape]) => {
       const data = new Float32Array(shape.reduce((a, b) => a * b, 1));
-      if (shape.length === 1) data.fill(1);
+      if (shape.length === 1) data.fill(name.endsWith(".bias") ? 0 : 1);
       else fillNormal(data, deviation(name, shape, model), random(seed, "parameter", name));
       return [name, { shape, data }];
     }),

@@ -108,17 +108,22 @@ describe("safetensors", () => {
       await expectRefused("the entry of weight is malformed");
     }
     await writeRaw({ weight: { ...entry, shape: [3] } });
-    await expectRefused("weight has 8 bytes; shape [3] needs 12");
+    await expectRefused("weight has 8 bytes; F32 of shape [3] needs 12");
     await writeRaw({ weight: { ...entry, data_offsets: [8, 0] } });
-    await expectRefused("weight has -8 bytes; shape [2] needs 8");
+    await expectRefused("weight has -8 bytes; F32 of shape [2] needs 8");
     await writeRaw({ weight: { ...entry, data_offsets: [4, 12] } });
     await expectRefused("it ends in the middle of weight");
+    const half = { ...entry, shape: [1], data_offsets: [0, 4] };
+    await writeRaw({ weight: half, other: half });
+    await expectRefused("other overlaps weight");
+    await writeRaw({ weight: half });
+    await expectRefused("4 bytes after weight belong to nothing");
+    await writeRaw({ weight: { ...half, data_offsets: [4, 8] } });
+    await expectRefused("4 bytes between the header and weight belong to nothing");
   });
 
-  test("another type than float32 is refused with what to do", async () => {
-    await writeRaw({ weight: { ...entry, dtype: "BF16", data_offsets: [0, 4] } });
-    await expectRefused(
-      "weight holds values of type BF16, only F32 is supported; convert the model to float32",
-    );
+  test("another type of values is refused with what to do", async () => {
+    await writeRaw({ weight: { ...entry, dtype: "F8_E4M3", data_offsets: [0, 2] } });
+    await expectRefused("weight holds values of type F8_E4M3, only F32, F16 and BF16 are supported; convert");
   });
 });

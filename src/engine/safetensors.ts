@@ -1,20 +1,26 @@
 /**
- * Reads and writes safetensors files: an 8-byte little-endian length, a JSON header, then the raw values.
- * float32 only; https://github.com/huggingface/safetensors describes the format.
+ * Reads and writes safetensors files: an 8-byte little-endian length, a JSON header, then the raw values; F32, F16 and
+ * BF16 are read, F32 is written. https://github.com/huggingface/safetensors describes the format; as there, tensors
+ * must cover the file from header to end without gap or overlap.
  */
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { CheckpointError } from "../errors.ts";
-import { fileError, writeFileAtomic } from "../shared/files.ts";
+import { assert, CheckpointError } from "../errors.ts";
+import { writeFileAtomic } from "../shared/files.ts";
+import { decodeBfloat16, decodeFloat16 } from "./half-floats.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
+import { OpenFile, type TensorEntry, type TensorSource } from "./tensor-file.ts";
 
 const entrySchema = z.object({
   dtype: z.string(),
   shape: z.array(z.int().nonnegative()),
   data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
 });
-
 const headerSchema = z.record(z.string(), z.unknown());
+/** As in the reference implementation; a longer header is a sign of damage. */
+const mostHeaderBytes = 100_000_000;
+
+const valueBytes: Readonly<Record<string, number>> = { F32: 4, F16: 2, BF16: 2 };
+const halves = { F16: decodeFloat16, BF16: decodeBfloat16 };
 
 /** Writes named float32 arrays. Throws `FileError`. */
 export async function writeSafetensors(path: string, tensors: ParameterSet): Promise<void> {
@@ -24,77 +30,145 @@ export async function writeSafetensors(path: string, tensors: ParameterSet): Pro
     header[name] = { dtype: "F32", shape, data_offsets: [offset, offset + data.byteLength] };
     offset += data.byteLength;
   }
-  const json = JSON.stringify(header);
-  const headerBytes = Buffer.from(json.padEnd(Math.ceil(json.length / 8) * 8));
-  const file = Buffer.alloc(8 + headerBytes.length + offset);
-  file.writeBigUInt64LE(BigInt(headerBytes.length), 0);
-  headerBytes.copy(file, 8);
-  let position = 8 + headerBytes.length;
-  for (const { data } of tensors.values()) {
-    Buffer.from(data.buffer, data.byteOffset, data.byteLength).copy(file, position);
-    position += data.byteLength;
-  }
-  await writeFileAtomic(path, file);
+  const json = Buffer.from(JSON.stringify(header));
+  const prefix = Buffer.alloc(8 + Math.ceil(json.length / 8) * 8, " ");
+  prefix.writeBigUInt64LE(BigInt(prefix.length - 8), 0);
+  json.copy(prefix, 8);
+  await writeFileAtomic(path, chunks(prefix, tensors));
 }
 
-/** Reads a file of float32 arrays. Throws `CheckpointError` that says what is wrong with it. */
+/** The file piece by piece: the arrays' own bytes, not a copy of them. */
+function* chunks(prefix: Buffer, tensors: ParameterSet): Iterable<Uint8Array> {
+  yield prefix;
+  for (const { data } of tensors.values())
+    yield new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}
+
+/** Reads all tensors of a file as float32. Throws `CheckpointError` that names file and tensor. */
 export async function readSafetensors(path: string): Promise<Map<string, Parameter>> {
-  let file: Buffer;
+  const file = await SafetensorsFile.open(path);
   try {
-    file = await readFile(path);
-  } catch (cause) {
-    throw fileError(`cannot read ${path}`, cause);
+    const tensors = new Map<string, Parameter>();
+    for (const name of file.tensors.keys()) tensors.set(name, await file.read(name));
+    return tensors;
+  } finally {
+    await file.close();
   }
-  const { header, start } = readHeader(path, file);
-  const tensors = new Map<string, Parameter>();
-  for (const [name, value] of Object.entries(header)) {
+}
+
+/** One open file; its header is checked as a whole before anything is read. */
+export class SafetensorsFile implements TensorSource {
+  readonly path: string;
+  readonly tensors: ReadonlyMap<string, TensorEntry>;
+  readonly bytes: number;
+  readonly #file: OpenFile;
+
+  private constructor(file: OpenFile, tensors: ReadonlyMap<string, TensorEntry>) {
+    this.path = file.path;
+    this.bytes = file.size;
+    this.tensors = tensors;
+    this.#file = file;
+  }
+
+  static async open(path: string): Promise<SafetensorsFile> {
+    const file = await OpenFile.open(path);
+    try {
+      return new SafetensorsFile(file, await readHeader(file));
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  async read(name: string): Promise<Parameter> {
+    const entry = this.tensors.get(name);
+    assert(entry, `${this.path} has no ${name}`);
+    if (entry.dtype === "F32") return await this.#file.readFloats(entry);
+    const decode = halves[entry.dtype as keyof typeof halves];
+    return await this.#file.readValues(entry, { size: 1, bytes: 2, decode });
+  }
+
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+}
+
+async function readHeader(file: OpenFile): Promise<Map<string, TensorEntry>> {
+  const { path, size } = file;
+  if (size < 8) throw damaged(path, `it has ${size} bytes, fewer than the 8 of its first field`);
+  const first = Buffer.alloc(8);
+  await file.read(first, 0);
+  const length = first.readBigUInt64LE(0);
+  if (length > BigInt(size - 8))
+    throw damaged(path, `its header should have ${length} bytes, ${size - 8} are left`);
+  if (length > BigInt(mostHeaderBytes)) throw damaged(path, `its header would have ${length} bytes`);
+  const bytes = Buffer.alloc(Number(length));
+  await file.read(bytes, 8);
+  const start = 8 + bytes.length;
+  const tensors = new Map<string, TensorEntry>();
+  for (const [name, value] of Object.entries(parseHeader(path, bytes))) {
     if (name === "__metadata__") continue;
     const parsed = entrySchema.safeParse(value);
     if (!parsed.success) throw damaged(path, `the entry of ${name} is malformed`);
-    tensors.set(name, readTensor(path, file, { name, start, ...parsed.data }));
+    tensors.set(name, checkEntry(path, { name, start, ...parsed.data }));
   }
+  checkCover(file, tensors, start);
   return tensors;
 }
 
-function readHeader(path: string, file: Buffer): { header: Record<string, unknown>; start: number } {
-  if (file.length < 8)
-    throw damaged(path, `it has ${file.length} bytes, fewer than the 8 of its first field`);
-  const length = file.readBigUInt64LE(0);
-  if (length > BigInt(file.length - 8)) {
-    throw damaged(path, `its header should have ${length} bytes, ${file.length - 8} are left`);
-  }
-  const start = 8 + Number(length);
+function parseHeader(path: string, bytes: Buffer): Record<string, unknown> {
   let json: unknown;
   try {
-    json = JSON.parse(file.toString("utf8", 8, start));
+    json = JSON.parse(bytes.toString("utf8"));
   } catch {
     throw damaged(path, "its header is not JSON");
   }
   const header = headerSchema.safeParse(json);
   if (!header.success) throw damaged(path, "its header is not an object");
-  return { header: header.data, start };
+  return header.data;
 }
 
-interface Entry extends z.infer<typeof entrySchema> {
+interface RawEntry extends z.infer<typeof entrySchema> {
   readonly name: string;
+  /** Where values begin in the file. */
   readonly start: number;
 }
 
-function readTensor(path: string, file: Buffer, entry: Entry): Parameter {
-  const [from, to] = entry.data_offsets;
-  if (entry.dtype !== "F32") {
+function checkEntry(path: string, { name, start, dtype, shape, data_offsets }: RawEntry): TensorEntry {
+  const [from, to] = data_offsets;
+  const width = valueBytes[dtype];
+  if (width === undefined) {
     throw new CheckpointError(
-      `${path}: ${entry.name} holds values of type ${entry.dtype}, only F32 is supported; convert the model to float32`,
+      `${path}: ${name} holds values of type ${dtype}, only F32, F16 and BF16 are supported; convert the model to one of them`,
     );
   }
-  const count = entry.shape.reduce((a, b) => a * b, 1);
-  if (to - from !== count * 4) {
-    throw damaged(path, `${entry.name} has ${to - from} bytes; shape [${entry.shape}] needs ${count * 4}`);
+  const count = shape.reduce((a, b) => a * b, 1);
+  if (to - from !== count * width)
+    throw damaged(
+      path,
+      `${name} has ${to - from} bytes; ${dtype} of shape [${shape}] needs ${count * width}`,
+    );
+  return { dtype, shape, start: start + from, end: start + to };
+}
+
+/** Tensors follow each other without gap or overlap up to the end of the file. */
+function checkCover(
+  { path, size }: OpenFile,
+  tensors: ReadonlyMap<string, TensorEntry>,
+  start: number,
+): void {
+  const ordered = [...tensors].sort(([, a], [, b]) => a.start - b.start || a.end - b.end);
+  let end = start;
+  let before = "the header";
+  for (const [name, entry] of ordered) {
+    if (entry.end > size) throw damaged(path, `it ends in the middle of ${name}`);
+    if (entry.start < end) throw damaged(path, `${name} overlaps ${before}`);
+    if (entry.start > end)
+      throw damaged(path, `${entry.start - end} bytes between ${before} and ${name} belong to nothing`);
+    end = entry.end;
+    before = name;
   }
-  if (entry.start + to > file.length) throw damaged(path, `it ends in the middle of ${entry.name}`);
-  const data = new Float32Array(count);
-  file.copy(Buffer.from(data.buffer), 0, entry.start + from, entry.start + to);
-  return { shape: entry.shape, data };
+  if (end < size) throw damaged(path, `${size - end} bytes after ${before} belong to nothing`);
 }
 
 function damaged(path: string, problem: string): CheckpointError {

@@ -6,12 +6,13 @@
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
-import { buildDecoder, causalMask, declareParameters, outputWeight, rotaryTables } from "./decoder-graph.ts";
+import { buildDecoder, causalMask, declareParameters, outputWeight } from "./decoder-graph.ts";
 import { differentiate } from "./differentiate.ts";
 import { Graph, type Tensor } from "./graph.ts";
 import { buildLoss, declareLossInputs, type LossInputs, lossInputNames } from "./loss-graph.ts";
-import type { ModelOptions } from "./model-options.ts";
+import { headSize, type ModelOptions } from "./model-options.ts";
 import { gatherRows, linear, logSoftmaxAt } from "./operators.ts";
+import { rotaryTables } from "./rotary-tables.ts";
 import { type Feed, Session, type SessionOptions } from "./session.ts";
 
 const selectedCount = "M";
@@ -131,16 +132,16 @@ function constantFeeds(
   model: ModelOptions,
   { batch, time }: { readonly batch: number; readonly time: number },
 ): [string, Feed][] {
-  const { cosine, sine } = rotaryTables(model);
-  const half = cosine.length / model.contextLength;
-  const table = (data: Float32Array): Feed => ({ data, shape: [model.contextLength, half] });
+  const half = headSize(model) / 2;
+  const { cosine, sine } = rotaryTables(model, time);
+  const table = (data: Float32Array): Feed => ({ data: data.subarray(0, time * half), shape: [time, half] });
   const groupSize = model.heads / model.keyValueHeads;
   const positions = BigInt64Array.from({ length: batch * time }, (_, index) => BigInt(index % time));
   return [
     ["positions", { data: positions, shape: [batch, time] }],
     ["cosine", table(cosine)],
     ["sine", table(sine)],
-    ["negatedSine", table(sine.map((value) => -value))],
+    ["negatedSine", { data: sine.subarray(0, time * half).map((value) => -value), shape: [time, half] }],
     ["mask", { data: causalMask(time, groupSize), shape: [groupSize * time, time] }],
   ];
 }

@@ -7,7 +7,10 @@ import { basename, dirname, join } from "node:path";
 import { FileError } from "../errors.ts";
 
 /** Replaces `path` by `data` in one step; a crash leaves the old file or the new one. Throws `FileError`. */
-export async function writeFileAtomic(path: string, data: string | Uint8Array): Promise<void> {
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array | Iterable<Uint8Array>,
+): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
   try {
     await mkdir(dirname(path), { recursive: true });

@@ -5,6 +5,8 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   /** The id that ends a text; sampled, it ends a turn. */
   readonly endOfTextId: number;
+  /** The id that the model's own tokenizer puts before a text; absent where it puts none. `encode` does not add it. */
+  readonly beginOfTextId?: number;
   /** The id used to fill batches; never carries loss. */
   readonly paddingId: number;
   /** Added tokens that are matched as a whole in any text (tags, control tokens); untrusted text must not hold them. */

@@ -1,0 +1,33 @@
+/**
+ * Queries, keys and values of one layer, in the one form that all graphs share: a linear layer, with a bias in
+ * Qwen2; in Qwen3 each head's queries and keys are then normalised by themselves.
+ */
+import type { Dimension, Graph, Tensor } from "./graph.ts";
+import { hasAttentionBias, hasQueryKeyNorm, headSize, type ModelOptions } from "./model-options.ts";
+import { linear, reshape, rmsNorm } from "./operators.ts";
+
+export interface ProjectionSetting {
+  readonly model: ModelOptions;
+  /** A parameter of the layer by its name below `model.layers.N`, such as `self_attn.q_proj.weight`. */
+  readonly parameter: (name: string) => Tensor;
+  /** Sequences and tokens of a sequence, whose product is the rows of x. */
+  readonly sizes: readonly [Dimension, Dimension];
+}
+
+/** x (N, width) to (B, T, heads * headDim), not yet rotated. */
+export function projectHeads(
+  graph: Graph,
+  x: Tensor,
+  setting: ProjectionSetting & { readonly name: "q" | "k" | "v" },
+): Tensor {
+  const { model, parameter, sizes, name } = setting;
+  const size = headSize(model);
+  const heads = name === "q" ? model.heads : model.keyValueHeads;
+  const bias = hasAttentionBias(model) ? parameter(`self_attn.${name}_proj.bias`) : undefined;
+  const projected = linear(graph, x, parameter(`self_attn.${name}_proj.weight`), bias);
+  const joined = [...sizes, heads * size];
+  if (name === "v" || !hasQueryKeyNorm(model)) return reshape(graph, projected, joined);
+  const split = reshape(graph, projected, [...sizes, heads, size]);
+  const scale = parameter(`self_attn.${name}_norm.weight`);
+  return reshape(graph, rmsNorm(graph, split, scale, model.rmsEpsilon), joined);
+}

@@ -1,0 +1,54 @@
+/**
+ * The parameters of a model out of a file's tensors: all that the network has, each of its shape, and nothing else.
+ * Two kinds of tensors more are no sign of another model: an output layer equal to embeddings it is tied to, and
+ * the rotary frequencies that old versions of transformers stored.
+ */
+import { CheckpointError } from "../errors.ts";
+import { type ModelOptions, parameterShapes } from "./model-options.ts";
+import type { Parameter } from "./parameters.ts";
+import type { TensorSource } from "./tensor-file.ts";
+
+const outputName = "lm_head.weight";
+const embeddingName = "model.embed_tokens.weight";
+
+/** Checks that a file holds exactly the model's tensors; reads headers only. Throws `CheckpointError` that names file and tensor. */
+export function checkTensors(model: ModelOptions, source: TensorSource): void {
+  const shapes = parameterShapes(model);
+  for (const [name, shape] of shapes) {
+    const entry = source.tensors.get(name);
+    if (!entry)
+      throw new CheckpointError(
+        `${source.path} has no ${name}; it belongs to another model than its configuration says`,
+      );
+    if (entry.shape.join() !== shape.join())
+      throw new CheckpointError(
+        `${source.path}: ${name} has shape [${entry.shape}], [${shape}] was expected from the configuration`,
+      );
+  }
+  for (const name of source.tensors.keys()) {
+    if (shapes.has(name) || name.endsWith(".rotary_emb.inv_freq")) continue;
+    if (name === outputName && model.tieEmbeddings) continue;
+    throw new CheckpointError(
+      `${source.path} holds ${name}, which a model of its configuration does not have; a layer would be left out`,
+    );
+  }
+}
+
+/** Reads all parameters as float32, in the order of the network. Throws `CheckpointError` or `FileError`. */
+export async function readParameters(
+  model: ModelOptions,
+  source: TensorSource,
+): Promise<Map<string, Parameter>> {
+  checkTensors(model, source);
+  const parameters = new Map<string, Parameter>();
+  for (const name of parameterShapes(model).keys()) parameters.set(name, await source.read(name));
+  if (model.tieEmbeddings && source.tensors.has(outputName)) {
+    const { data } = await source.read(outputName);
+    const embeddings = (parameters.get(embeddingName) as Parameter).data;
+    if (data.length !== embeddings.length || data.some((value, i) => value !== embeddings[i]))
+      throw new CheckpointError(
+        `${source.path}: ${outputName} differs from ${embeddingName}, but tie_word_embeddings says they are one; set it to false`,
+      );
+  }
+  return parameters;
+}
