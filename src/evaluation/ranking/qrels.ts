@@ -77,16 +77,19 @@ export function qrelsText(qrels: Qrels, as: QrelsFormat): string {
   const lines = as === "beir" ? [BEIR_HEADER.join("\t")] : [];
   for (const [query, grades] of qrels)
     for (const [passage, grade] of grades) {
-      for (const id of [query, passage]) requireId(id, as);
+      requireId("query id", query, as);
+      requireId("passage id", passage, as);
       lines.push(as === "beir" ? `${query}\t${passage}\t${grade}` : `${query} 0 ${passage} ${grade}`);
     }
   return `${lines.join("\n")}\n`;
 }
 
-function requireId(id: string, as: "trec" | "beir"): void {
-  if (as === "trec") requireColumn("id", id, (message) => new FileError(message));
-  else if (id.trim() !== id || id === "" || /[\t\r\n]/.test(id))
-    throw new FileError(`a BEIR file cannot hold the id ${JSON.stringify(id)}; write JSON or change the id`);
+function requireId(kind: string, id: string, as: "trec" | "beir"): void {
+  if (as === "trec") requireColumn(kind, id, (message) => new FileError(message));
+  else if (id.trim() !== id || id === "" || /^# |[\t\r\n]/.test(id))
+    throw new FileError(
+      `a BEIR file cannot hold the ${kind} ${JSON.stringify(id)}; write JSON or change the id`,
+    );
 }
 
 function nested(qrels: Qrels): Record<string, Record<string, number>> {

@@ -25,7 +25,7 @@ export interface TableFormat {
   readonly expected: string;
 }
 
-/** The numbers by query and passage, in the order of the file. Throws `DataFormatError` or `FileError`. */
+/** The numbers by query and passage, in the order of the file; lines that begin with "# " are comments. Throws `DataFormatError` or `FileError`. */
 export async function readTable(
   path: string,
   format: TableFormat,
@@ -33,6 +33,7 @@ export async function readTable(
   const table = new Map<string, Map<string, number>>();
   let parse: ParseLine | undefined;
   for await (const line of textLines(path)) {
+    if (isComment(line.text)) continue;
     if (parse === undefined && line.text.trimStart().startsWith("{"))
       return await readJsonTable(path, format);
     parse ??= format.lineParser(path, line.text);
@@ -83,10 +84,15 @@ export function columnsOf(text: string): string[] {
   return text.trim().split(/[\t\v\f\r ]+/);
 }
 
-/** Refuses what a column of a TREC file cannot hold. */
+/** Lines that trec_eval passes over too. */
+function isComment(line: string): boolean {
+  return line === "#" || line.startsWith("# ");
+}
+
+/** Refuses what a column of a TREC file cannot hold. A query id is the first column: it must not begin a comment or JSON. */
 export function requireColumn(kind: string, id: string, fail: (message: string) => Error): void {
-  if (id === "" || /\s/.test(id))
+  if (id === "" || /\s/.test(id) || (kind === "query id" && /^[#{]/.test(id)))
     throw fail(
-      `a TREC file cannot hold the ${kind} ${JSON.stringify(id)}: ids there are not empty and have no white space; write JSON (a name that ends in .json) or change the id`,
+      `a TREC file cannot hold the ${kind} ${JSON.stringify(id)}: ids there are not empty, have no white space, and those of queries do not begin with # or {; write JSON (a name that ends in .json) or change the id`,
     );
 }
