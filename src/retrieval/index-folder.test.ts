@@ -1,10 +1,10 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Passage } from "../corpus/passage.ts";
 import { FileError, RetrieverError } from "../errors.ts";
-import { openIndex, saveIndex } from "./index-folder.ts";
+import { openIndex, saveIndex, verifyIndex } from "./index-folder.ts";
 import { buildBm25Index } from "./lexical/bm25.ts";
 import { describeRetriever } from "./retriever.suite.ts";
 
@@ -31,7 +31,10 @@ async function save(from: readonly Passage[] = passages): Promise<string> {
   return path;
 }
 
-describeRetriever("bm25 opened from a folder", async (from) => openIndex(await save(from)));
+describeRetriever("bm25 opened into memory", async (from) =>
+  openIndex(await save(from), { storage: "memory" }),
+);
+describeRetriever("bm25 opened on disk", async (from) => openIndex(await save(from), { storage: "disk" }));
 
 test("an opened index answers as the one that was saved, with the same identity", async () => {
   const index = await buildBm25Index(passages, {
@@ -65,22 +68,38 @@ test("a missing folder is a FileError that names it", async () => {
   await expect(openIndex(path)).rejects.toThrow(/cannot read the index .*absent.*check the path/);
 });
 
-test.each(["passages.jsonl", "vocabulary.txt", "starts.u32", "postings.u32", "impacts.f32"])(
-  "%s is noticed when it is cut short, altered or missing",
+const storages = ["memory", "disk"] as const;
+
+test.each([
+  "passages.jsonl",
+  "passages.f64",
+  "ids.u32",
+  "vocabulary.txt",
+  "vocabulary.u32",
+  "starts.f64",
+  "bounds.f32",
+  "postings.u32",
+  "impacts.f32",
+])(
+  "%s is noticed when it is cut short or missing, and when it is altered before it is read into memory",
   async (file) => {
     const cut = await save();
     await truncate(join(cut, file), 3);
-    await expect(openIndex(cut)).rejects.toThrow(
-      /is damaged: expected \d+ bytes, got 3; build the index again/,
-    );
+    for (const storage of storages)
+      await expect(openIndex(cut, { storage })).rejects.toThrow(
+        /is damaged: expected \d+ bytes, got 3; build the index again/,
+      );
     const altered = await save();
     const bytes = await readFile(join(altered, file));
     bytes[0] = (bytes[0] as number) ^ 1;
     await writeFile(join(altered, file), bytes);
     await expect(openIndex(altered)).rejects.toThrow(/is damaged: its SHA-256 .* build the index again/);
+    await expect(verifyIndex(altered)).rejects.toThrow(/is damaged: its SHA-256 .* build the index again/);
     const missing = await save();
     await rm(join(missing, file));
-    await expect(openIndex(missing)).rejects.toThrow(/cannot read .*no such file/);
+    for (const storage of storages)
+      await expect(openIndex(missing, { storage })).rejects.toThrow(/cannot read .*no such file/);
+    await expect(verifyIndex(missing)).rejects.toThrow(/cannot read .*no such file/);
   },
 );
 
@@ -90,16 +109,20 @@ test("a damaged manifest is noticed", async () => {
   await expect(openIndex(path)).rejects.toThrow(
     /index.json is damaged: it is not JSON; build the index again/,
   );
-  await writeFile(join(path, "index.json"), '{"method":"bm25","version":1}');
+  await writeFile(join(path, "index.json"), '{"method":"bm25","version":2}');
   await expect(openIndex(path)).rejects.toThrow(/index.json is damaged: .*build the index again/s);
 });
 
 test("an index of another version asks to be built again", async () => {
   const path = await save();
   const manifest = JSON.parse(await readFile(join(path, "index.json"), "utf8")) as object;
-  await writeFile(join(path, "index.json"), JSON.stringify({ ...manifest, version: 99 }));
-  await expect(openIndex(path)).rejects.toThrow(RetrieverError);
-  await expect(openIndex(path)).rejects.toThrow(/of version 99; build the index again/);
+  for (const version of [1, 99]) {
+    await writeFile(join(path, "index.json"), JSON.stringify({ ...manifest, version }));
+    await expect(openIndex(path)).rejects.toThrow(RetrieverError);
+    await expect(openIndex(path)).rejects.toThrow(
+      `expected a bm25 index of version 2, got bm25 of version ${version}; build the index again`,
+    );
+  }
 });
 
 test("an index of another corpus is refused when the corpus is known", async () => {
@@ -107,4 +130,49 @@ test("an index of another corpus is refused when the corpus is known", async () 
   await expect(openIndex(path, { corpusHash: "0".repeat(64) })).rejects.toThrow(
     /is the index of another corpus: expected corpus hash 000000000000…, got .*; build the index again/,
   );
+});
+
+test.each(storages)("passages are found by position and by id (%s)", async (storage) => {
+  const many = Array.from({ length: 500 }, (_, i) => ({
+    id: `passage ${i}`,
+    title: `${i}`,
+    text: `number ${i}`,
+  }));
+  const index = await openIndex(await save([...passages, ...many]), { storage });
+  expect(index.passages.count).toBe(502);
+  expect(index.passages.get(1)).toEqual(passages[1]);
+  for (const passage of [...passages, ...many]) expect(index.passageById(passage.id)).toEqual(passage);
+  for (const id of ["", "passage", "passage 500", "Eight"]) expect(index.passageById(id)).toBeUndefined();
+  await index.close();
+});
+
+test("an index on disk needs its files while it is in use, and none of them once it is closed", async () => {
+  const path = await save();
+  const index = await openIndex(path, { storage: "disk", cacheBytes: 0 });
+  expect(await index.retrieve(["album"], 1)).toHaveLength(1);
+  await index.close();
+  await index.close();
+  await expect(index.retrieve(["album"], 1)).rejects.toThrow(/the index was closed; open it again/);
+  expect(() => index.passages.get(0)).toThrow(/the index was closed; open it again/);
+});
+
+test("passages that are not where the index says are a FileError, not a wrong passage", async () => {
+  const path = await save();
+  const starts = await readFile(join(path, "passages.f64"));
+  starts.writeDoubleLE(1e9, 8);
+  await writeFile(join(path, "passages.f64"), starts);
+  const index = await openIndex(path, { storage: "disk" });
+  expect(() => index.passages.get(0)).toThrow(FileError);
+  expect(() => index.passages.get(0)).toThrow(
+    /passage 0 cannot lie at bytes 0 to 1000000000; build the index again/,
+  );
+  await index.close();
+});
+
+test("an intact index is verified, whatever other folders lie in it", async () => {
+  const path = await save();
+  await mkdir(join(path, "dense"));
+  await writeFile(join(path, "dense", "index.json"), "{}");
+  expect((await verifyIndex(path)).bytes).toBeGreaterThan(100);
+  expect(await (await openIndex(path)).retrieve(["low"], 1)).toHaveLength(1);
 });

@@ -1,59 +1,42 @@
 /**
- * BM25 in the variant of Lucene (Robertson and Zaragoza 2009; idf as in Lucene 4 and later):
- *   score(q, p) = sum over terms t of q:  n_q(t) idf(t) f / (f + k1 (1 - b + b |p| / mean length)),
- *   idf(t) = ln(1 + (N - n_t + 0.5) / (n_t + 0.5)),
- * where f is the frequency of t in p. Everything but n_q is an "impact", computed once and kept as a 32-bit float.
- * Exhaustive scoring: no pruning, which measured slower up to some 10^5 passages.
+ * BM25 over an index in memory or on disk: the query's terms are looked up, their entries ranked. The formulas are
+ * in `bm25-options.ts`, the ranking in `ranking.ts`. Passages are fetched for the best k only.
  */
 import { setImmediate } from "node:timers/promises";
-import { z } from "zod";
+import type { Passage } from "../../corpus/passage.ts";
 import { RetrieverError } from "../../errors.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
 import type { PassageStore } from "../passage-store.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
-import { analysisOptionsSchema } from "./analyze.ts";
-import { type CloseTerm, closestTerms, fuzzyOptionsSchema } from "./fuzzy.ts";
+import type { Bm25Options } from "./bm25-options.ts";
+import { QueryTerms } from "./query-terms.ts";
 import { Ranker, type TermEntries } from "./ranking.ts";
-import { QueryVocabulary } from "./vocabulary.ts";
+import type { Ranking } from "./top-heap.ts";
+import type { Vocabulary } from "./vocabulary.ts";
 
-export const bm25OptionsSchema = z.strictObject({
-  k1: z.number().min(0).max(10).default(1.2).describe("How soon more occurrences of a term stop to matter."),
-  b: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.75)
-    .describe("How much long passages are held back: 0 not, 1 in proportion to length."),
-  titleWeight: z
-    .int()
-    .min(0)
-    .max(10)
-    .default(3)
-    .describe("How many times a title counts; 0 leaves titles out."),
-  ...analysisOptionsSchema.shape,
-  fuzzy: z
-    .union([z.literal(false), fuzzyOptionsSchema])
-    .default(false)
-    .describe("Let close terms stand in for query terms that no passage holds (misspelt names)."),
-});
-export type Bm25Options = z.output<typeof bm25OptionsSchema>;
+/** The entries of the terms of an index, wherever they are kept. */
+export interface PostingStore {
+  /** Number of entries in all. */
+  readonly count: number;
+  /** The entries of the term with a number from 0 on, for a query in which it counts `weight`. */
+  entriesOf(term: number, weight: number): TermEntries;
+}
 
-/** All that an index is made of; see `Postings` for the layout of the arrays. */
+/** All that an index is made of. */
 export interface Bm25Parts {
   readonly options: Bm25Options;
   readonly corpusHash: string;
   readonly passages: PassageStore;
-  readonly vocabulary: readonly string[];
-  /** (terms + 1) */
-  readonly starts: Uint32Array;
-  /** (entries) */
-  readonly postings: Uint32Array;
-  /** (entries) */
-  readonly impacts: Float32Array;
+  readonly vocabulary: Vocabulary;
+  readonly postings: PostingStore;
+  /** The position of the passage with this id, or undefined. */
+  readonly positionOf: (id: string) => number | undefined;
+  /** Closes files; absent when there are none. */
+  readonly close?: () => Promise<void>;
 }
 
 /** Raised when the layout of an index or the analysis of text changes: older indexes must be built again. */
-export const BM25_VERSION = 1;
+export const BM25_VERSION = 2;
 
 /** How many queries are answered before other work gets a turn, so that an abort is noticed. */
 const QUERIES_PER_TURN = 64;
@@ -61,68 +44,66 @@ const QUERIES_PER_TURN = 64;
 export class Bm25Index implements Retriever {
   readonly identity: RetrieverIdentity;
   readonly parts: Bm25Parts;
-  readonly #vocabulary: QueryVocabulary;
+  readonly #terms: QueryTerms;
   readonly #ranker: Ranker;
-  #closest: ((word: string) => CloseTerm[]) | undefined;
 
   constructor(parts: Bm25Parts) {
     this.parts = parts;
     this.identity = identityOf(parts);
-    this.#vocabulary = new QueryVocabulary(parts.options, parts.vocabulary);
+    this.#terms = new QueryTerms(parts.options, parts.vocabulary);
     this.#ranker = new Ranker(parts.passages.count);
   }
 
+  get passages(): PassageStore {
+    return this.parts.passages;
+  }
+
+  /** The passage with this id, or undefined. */
+  passageById(id: string): Passage | undefined {
+    const position = this.parts.positionOf(id);
+    return position === undefined ? undefined : this.parts.passages.get(position);
+  }
+
   async retrieve(queries: readonly string[], k: number, signal?: AbortSignal): Promise<ScoredPassage[][]> {
-    if (!Number.isInteger(k) || k < 1)
-      throw new RetrieverError(`k must be an integer of at least 1, got ${k}`);
     const results: ScoredPassage[][] = [];
-    for (const query of queries) {
-      signal?.throwIfAborted();
-      results.push(this.#search(query, k));
-      if (results.length % QUERIES_PER_TURN === 0) await setImmediate();
-    }
-    signal?.throwIfAborted();
+    const { passages } = this.parts;
+    for await (const { positions, scores } of this.#rankings(queries, k, signal))
+      results.push(
+        Array.from(positions, (position, rank) => ({
+          passage: passages.get(position),
+          score: scores[rank] as number,
+        })),
+      );
     return results;
   }
 
-  #search(query: string, k: number): ScoredPassage[] {
-    const ranking = this.#ranker.rank(this.#entriesOf(query), k);
-    return ranking.map(({ position, score }) => ({ passage: this.parts.passages.get(position), score }));
+  /** Like `retrieve`, with positions in the corpus in place of passages: for fusion and for measurements. */
+  async rank(queries: readonly string[], k: number, signal?: AbortSignal): Promise<Ranking[]> {
+    const results: Ranking[] = [];
+    for await (const ranking of this.#rankings(queries, k, signal)) results.push(ranking);
+    return results;
   }
 
-  /** The terms of the query in the order of the vocabulary, so that a score does not depend on word order. */
-  #entriesOf(query: string): TermEntries[] {
-    const { starts, postings, impacts } = this.parts;
-    return [...this.#weightsOf(query)]
-      .sort(([a], [b]) => a - b)
-      .map(([term, weight]) => ({
-        passages: postings,
-        impacts,
-        from: starts[term] as number,
-        to: starts[term + 1] as number,
-        weight,
-      }));
+  /** Closes the files of the index; it answers nothing afterwards. */
+  async close(): Promise<void> {
+    await this.parts.close?.();
   }
 
-  /** How much each term of the vocabulary counts in the query. Stop words count in a query of nothing else. */
-  #weightsOf(query: string): Map<number, number> {
-    const words = this.#vocabulary.wordsOf(query);
-    const content = words.filter(({ isStopWord }) => !isStopWord);
-    const weights = new Map<number, number>();
-    const add = (term: number, weight: number): void => {
-      weights.set(term, (weights.get(term) ?? 0) + weight);
-    };
-    for (const word of content.length > 0 ? content : words)
-      if (word.number !== undefined) add(word.number, 1);
-      else for (const { term, weight } of this.#standIns(word.term)) add(term, weight);
-    return weights;
+  async *#rankings(queries: readonly string[], k: number, signal?: AbortSignal): AsyncGenerator<Ranking> {
+    if (!Number.isInteger(k) || k < 1)
+      throw new RetrieverError(`k must be an integer of at least 1, got ${k}`);
+    for (const [i, query] of queries.entries()) {
+      signal?.throwIfAborted();
+      yield this.#search(query, k);
+      if (i % QUERIES_PER_TURN === QUERIES_PER_TURN - 1) await setImmediate();
+    }
+    signal?.throwIfAborted();
   }
 
-  #standIns(word: string): { readonly term: number; readonly weight: number }[] {
-    const { fuzzy } = this.parts.options;
-    if (fuzzy === false) return [];
-    this.#closest ??= closestTerms(this.parts.vocabulary, fuzzy);
-    return this.#closest(word).map(({ term, overlap }) => ({ term, weight: fuzzy.weight * overlap }));
+  #search(query: string, k: number): Ranking {
+    const { postings } = this.parts;
+    const terms = this.#terms.weightsOf(query).map(([term, weight]) => postings.entriesOf(term, weight));
+    return this.#ranker.rank(terms, k);
   }
 }
 

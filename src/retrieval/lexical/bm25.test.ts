@@ -4,7 +4,7 @@ import type { Passage } from "../../corpus/passage.ts";
 import { describeRetriever } from "../retriever.suite.ts";
 import { wordsOf } from "./analyze.ts";
 import { type Bm25Options, buildBm25Index } from "./bm25.ts";
-import { bm25OptionsSchema } from "./bm25-index.ts";
+import { bm25OptionsSchema } from "./bm25-options.ts";
 import { STOP_WORDS } from "./stop-words.ts";
 
 describeRetriever("bm25", buildBm25Index);

@@ -1,5 +1,5 @@
 /** A typed array that doubles when it is full; what was not written is 0. */
-export class GrowingArray<T extends Uint32Array | Uint16Array> {
+export class GrowingArray<T extends Uint32Array | Uint16Array | Int32Array> {
   readonly #type: new (
     length: number,
   ) => T;
@@ -21,9 +21,9 @@ export class GrowingArray<T extends Uint32Array | Uint16Array> {
     return this.data[index] ?? 0;
   }
 
-  add(index: number, value: number): void {
+  set(index: number, value: number): void {
     if (index >= this.data.length) this.#grow(index + 1);
-    this.data[index] = (this.data[index] as number) + value;
+    this.data[index] = value;
     this.length = Math.max(this.length, index + 1);
   }
 

@@ -1,16 +1,18 @@
 /**
- * The inverted index as typed arrays (compressed sparse rows): for each term the passages that hold it, in the
- * order of the corpus, and how often. Terms are numbered as they first appear.
+ * The inverted index of consecutive passages as typed arrays (compressed sparse rows): for each term the passages
+ * that hold it, in the order of the corpus, and how often. A corpus is one such segment, or several that are
+ * merged (`merge-segments.ts`).
  */
-import type { AnalysisOptions } from "./analyze.ts";
+import { type AnalysisOptions, termOf, wordsOf } from "./analyze.ts";
+import { EntryLog } from "./entry-log.ts";
 import { GrowingArray } from "./growing-array.ts";
-import { GrowingVocabulary } from "./vocabulary.ts";
+import { WordTable } from "./word-table.ts";
 
-/** Rows are terms: the entries of term `t` are `starts[t]` to `starts[t + 1]` (exclusive). */
-export interface Postings {
-  readonly vocabulary: readonly string[];
-  /** (terms + 1) */
-  readonly starts: Uint32Array;
+/** Rows are terms, sorted by their UTF-16 code units, each with `counts` entries, one row after the other. */
+export interface Segment {
+  readonly terms: readonly string[];
+  /** (terms) Number of passages that hold the term. */
+  readonly counts: Uint32Array;
   /** (entries) Position of the passage in the corpus, ascending within a term. */
   readonly passages: Uint32Array;
   /** (entries) How often the term occurs in the passage, at most 65,535. */
@@ -20,6 +22,9 @@ export interface Postings {
 }
 
 const MAX_FREQUENCY = 65_535;
+/** Rough sizes for `bytes`: an entry while it is collected and again sorted; a term with its word, string and map. */
+const BYTES_PER_ENTRY = 12;
+const BYTES_PER_TERM = 200;
 
 /** How passages become terms. */
 export interface PostingsOptions extends AnalysisOptions {
@@ -28,101 +33,145 @@ export interface PostingsOptions extends AnalysisOptions {
 }
 
 /**
- * Collects passages one by one; holds 6 bytes an entry until `finish` sorts them by term. Stop words are entered
- * where they stand in a title only, so that "The Who" can be found, and never count for the length.
+ * Collects passages one by one until `take`. Stop words are entered where they stand in a title only, so that
+ * "The Who" can be found, and never count for the length.
  */
-export class PostingsBuilder {
+export class SegmentBuilder {
   readonly #titleWeight: number;
-  readonly #vocabulary: GrowingVocabulary;
+  readonly #words: WordTable;
+  /** Terms by the order of their first appearance in the segment. */
+  #terms: string[] = [];
+  #numbers = new Map<string, number>();
   /** Number of passages that hold each term. */
-  readonly #passageCounts = new GrowingArray(Uint32Array);
-  readonly #terms = new GrowingArray(Uint32Array);
-  readonly #frequencies = new GrowingArray(Uint16Array);
+  #passageCounts = new GrowingArray(Uint32Array);
+  #log = new EntryLog();
   /** Number of different terms of each passage. */
   readonly #termCounts = new GrowingArray(Uint32Array);
   readonly #lengths = new GrowingArray(Uint32Array);
   /** Frequency of each term in the passage at hand, all zero between passages; `#seen` lists those that are not. */
-  readonly #counts = new GrowingArray(Uint32Array);
-  #seen: number[] = [];
+  readonly #frequencies = new GrowingArray(Uint32Array);
+  readonly #seen = new GrowingArray(Uint32Array);
+  #first = 0;
 
   constructor({ titleWeight, ...analysis }: PostingsOptions) {
     this.#titleWeight = titleWeight;
-    this.#vocabulary = new GrowingVocabulary(analysis);
+    this.#words = new WordTable((run) =>
+      wordsOf(run).map((word) => {
+        const { text, isStopWord } = termOf(word, analysis);
+        return this.#numberOf(text) * 2 + (isStopWord ? 1 : 0);
+      }),
+    );
+  }
+
+  /** Passages added since the start or the last `take`. */
+  get passageCount(): number {
+    return this.#lengths.length;
+  }
+
+  /** About how much memory `take` will need in all. */
+  get bytes(): number {
+    return (
+      this.#log.length * BYTES_PER_ENTRY + this.#terms.length * BYTES_PER_TERM + this.#lengths.length * 12
+    );
   }
 
   add({ title, text }: { readonly title: string; readonly text: string }): void {
     let length = this.#countText(text);
     if (this.#titleWeight > 0) length += this.#countTitle(title);
-    for (const term of this.#seen) {
-      this.#terms.push(term);
-      this.#frequencies.push(Math.min(this.#counts.data[term] as number, MAX_FREQUENCY));
-      this.#passageCounts.add(term, 1);
-      this.#counts.data[term] = 0;
-    }
+    this.#logSeen();
     this.#termCounts.push(this.#seen.length);
     this.#lengths.push(length);
-    this.#seen = [];
+    this.#seen.length = 0;
   }
 
-  finish(): Postings {
-    const vocabulary = this.#vocabulary.terms;
-    const starts = new Uint32Array(vocabulary.length + 1);
-    for (let term = 0; term < vocabulary.length; term++)
-      starts[term + 1] = (starts[term] as number) + this.#passageCounts.at(term);
-    const entries = this.#terms.length;
+  /** The passages added, sorted by term; the builder starts again with the passage that follows. */
+  take(): Segment {
+    const terms = this.#terms.slice().sort();
+    const counts = new Uint32Array(terms.length);
+    /** Where the next entry of each term goes, by the number of the term in order of appearance. */
+    const next = new Uint32Array(terms.length);
+    let entries = 0;
+    for (const [rank, term] of terms.entries()) {
+      const number = this.#numbers.get(term) as number;
+      next[number] = entries;
+      counts[rank] = this.#passageCounts.at(number);
+      entries += counts[rank] as number;
+    }
+    const lengths = this.#lengths.trimmed();
     const sorted = { passages: new Uint32Array(entries), frequencies: new Uint16Array(entries) };
-    distribute(
-      {
-        terms: this.#terms.data,
-        frequencies: this.#frequencies.data,
-        termCounts: this.#termCounts.trimmed(),
-      },
-      starts.slice(),
-      sorted,
-    );
-    return { vocabulary, starts, ...sorted, lengths: this.#lengths.trimmed() };
+    this.#log.distribute(this.#termCounts.trimmed(), { next, first: this.#first, ...sorted });
+    this.#reset(lengths.length);
+    return { terms, counts, ...sorted, lengths };
+  }
+
+  /** Starts at passage number `first`, as if those before had been taken. */
+  startAt(first: number): void {
+    this.#reset(0);
+    this.#first = first;
+  }
+
+  #reset(taken: number): void {
+    this.#first += taken;
+    this.#terms = [];
+    this.#numbers = new Map();
+    this.#words.clear();
+    this.#passageCounts = new GrowingArray(Uint32Array);
+    this.#log = new EntryLog();
+    this.#termCounts.length = 0;
+    this.#lengths.length = 0;
+  }
+
+  #numberOf(term: string): number {
+    const known = this.#numbers.get(term);
+    if (known !== undefined) return known;
+    const number = this.#terms.push(term) - 1;
+    this.#numbers.set(term, number);
+    this.#passageCounts.set(number, 0);
+    if (this.#frequencies.length <= number) this.#frequencies.set(number, 0);
+    return number;
   }
 
   /** Counts the words that are no stop words; returns how many there were. */
   #countText(text: string): number {
+    const codes = this.#words.codesOf(text);
     let length = 0;
-    this.#vocabulary.forEachWord(text, ({ number, isStopWord }) => {
-      if (isStopWord) return;
-      this.#count(number, 1);
+    for (let i = 0; i < codes.length; i++) {
+      const code = codes[i] as number;
+      if ((code & 1) === 1) continue;
+      this.#count(code >> 1, 1);
       length++;
-    });
+    }
     return length;
   }
 
   /** Counts all words, `#titleWeight` times; returns the length of those that are no stop words. */
   #countTitle(title: string): number {
+    const codes = this.#words.codesOf(title);
     let length = 0;
-    this.#vocabulary.forEachWord(title, ({ number, isStopWord }) => {
-      this.#count(number, this.#titleWeight);
-      if (!isStopWord) length += this.#titleWeight;
-    });
+    for (let i = 0; i < codes.length; i++) {
+      const code = codes[i] as number;
+      this.#count(code >> 1, this.#titleWeight);
+      if ((code & 1) === 0) length += this.#titleWeight;
+    }
     return length;
   }
 
   #count(term: number, weight: number): void {
-    if (this.#counts.at(term) === 0) this.#seen.push(term);
-    this.#counts.add(term, weight);
+    const frequencies = this.#frequencies.data;
+    const before = frequencies[term] as number;
+    if (before === 0) this.#seen.push(term);
+    frequencies[term] = before + weight;
   }
-}
 
-/** Counting sort by term; going through the passages in order keeps each term's entries in order. */
-function distribute(
-  source: { terms: Uint32Array; frequencies: Uint16Array; termCounts: Uint32Array },
-  next: Uint32Array,
-  target: { passages: Uint32Array; frequencies: Uint16Array },
-): void {
-  let entry = 0;
-  for (let passage = 0; passage < source.termCounts.length; passage++)
-    for (const end = entry + (source.termCounts[passage] as number); entry < end; entry++) {
-      const term = source.terms[entry] as number;
-      const place = next[term] as number;
-      next[term] = place + 1;
-      target.passages[place] = passage;
-      target.frequencies[place] = source.frequencies[entry] as number;
+  #logSeen(): void {
+    const frequencies = this.#frequencies.data;
+    const counts = this.#passageCounts.data;
+    const seen = this.#seen.data;
+    for (let i = 0; i < this.#seen.length; i++) {
+      const term = seen[i] as number;
+      this.#log.push(term, Math.min(frequencies[term] as number, MAX_FREQUENCY));
+      counts[term] = (counts[term] as number) + 1;
+      frequencies[term] = 0;
     }
+  }
 }

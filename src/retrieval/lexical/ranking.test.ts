@@ -1,49 +1,110 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { Ranker, TopHeap } from "./ranking.ts";
+import { describe, expect, test } from "vitest";
+import { Ranker, type TermEntries } from "./ranking.ts";
+import type { Ranking } from "./top-heap.ts";
 
-test("the heap keeps what sorting would put first", () => {
-  fc.assert(
-    fc.property(fc.array(fc.integer({ min: 1, max: 8 })), fc.integer({ min: 1, max: 20 }), (scores, k) => {
-      const heap = new TopHeap(k);
-      for (const [position, score] of scores.entries()) heap.offer(position, score);
-      const sorted = scores
-        .map((score, position) => ({ position, score }))
-        .sort((a, b) => b.score - a.score || a.position - b.position);
-      expect(heap.sorted()).toEqual(sorted.slice(0, k));
-    }),
+/** Every entry added in the order of the terms, then sorted. */
+function bruteForce(terms: readonly TermEntries[], k: number): [position: number, score: number][] {
+  const sums = new Map<number, number>();
+  for (const { passages, impacts, from, to, weight } of terms)
+    for (let i = from; i < to; i++) {
+      const passage = passages[i] as number;
+      sums.set(passage, (sums.get(passage) ?? 0) + weight * (impacts[i] as number));
+    }
+  return [...sums].sort(([p, a], [q, b]) => b - a || p - q).slice(0, k);
+}
+
+function pairs({ positions, scores }: Ranking): [number, number][] {
+  return Array.from(positions, (position, i) => [position, scores[i] as number]);
+}
+
+function termOf(
+  entries: readonly (readonly [passage: number, impact: number])[],
+  weight: number,
+): TermEntries {
+  const impacts = Float32Array.from(entries, ([, impact]) => impact);
+  return {
+    passages: Uint32Array.from(entries, ([passage]) => passage),
+    impacts,
+    from: 0,
+    to: entries.length,
+    weight,
+    least: impacts.reduce((a, b) => Math.min(a, b)),
+    greatest: impacts.reduce((a, b) => Math.max(a, b)),
+  };
+}
+
+/** A term in every n-th passage on average, with impacts from a few values, so that scores are often equal. */
+function madeUpTerm(
+  count: number,
+  { every, weight, seed }: { readonly every: number; readonly weight: number; readonly seed: number },
+): TermEntries {
+  let state = seed;
+  const next = (): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+  const entries: [number, number][] = [];
+  for (let passage = 0; passage < count; passage++)
+    if (next() * every < 1)
+      entries.push([passage, Math.fround(Math.ceil(next() * 6) / every / 3 + Math.log(every) / 7)]);
+  return termOf(entries.length > 0 ? entries : [[0, 1]], weight);
+}
+
+const terms = (count: number, weight: fc.Arbitrary<number>) =>
+  fc.array(
+    fc
+      .record({ every: fc.constantFrom(1.1, 2, 5, 20, 100, 1000), weight, seed: fc.nat(1_000_000) })
+      .map((made) => madeUpTerm(count, made)),
+    { minLength: 1, maxLength: 8 },
   );
-});
 
-test("the heap does not depend on the order of arrival", () => {
-  const entries = fc.uniqueArray(fc.tuple(fc.nat(50), fc.integer({ min: 1, max: 4 })), {
-    selector: ([position]) => position,
-  });
-  fc.assert(
-    fc.property(entries, fc.integer({ min: 1, max: 10 }), (list, k) => {
-      const [there, back] = [new TopHeap(k), new TopHeap(k)];
-      for (const [position, score] of list) there.offer(position, score);
-      for (const [position, score] of [...list].reverse()) back.offer(position, score);
-      expect(back.sorted()).toEqual(there.sorted());
-    }),
-  );
-});
-
-test("few and many entries take different ways to the same ranking, and leave nothing behind", () => {
-  const count = 200;
-  const all = Uint32Array.from({ length: count }, (_, position) => position);
-  const impacts = Float32Array.from({ length: count }, (_, position) => 1 + (position % 7));
+describe.each([
+  ["a corpus within one window", 3000],
+  ["a corpus of several windows", 200_000],
+])("in %s", (_, count) => {
   const ranker = new Ranker(count);
-  const rank = (from: number, to: number) =>
-    ranker.rank([{ passages: all, impacts, from, to, weight: 1 }], 3);
-  // Up to a sixteenth of the corpus is ranked from a list of the passages touched.
-  const few = rank(0, 12);
-  expect(few).toEqual([
-    { position: 6, score: 7 },
-    { position: 5, score: 6 },
-    { position: 4, score: 5 },
-  ]);
-  expect(rank(0, count).map(({ position }) => position)).toEqual([6, 13, 20]);
-  expect(rank(0, 12)).toEqual(few);
-  expect(rank(5, 5)).toEqual([]);
+  const k = fc.constantFrom(1, 2, 10, 100, 5000);
+
+  test.each([
+    ["whole weights", fc.integer({ min: 1, max: 4 })],
+    ["weights that round sums", fc.double({ min: 0.01, max: 2, noNaN: true })],
+  ])("finds what adding up everything finds, bit for bit, with %s", (_name, weight) => {
+    fc.assert(
+      fc.property(terms(count, weight), k, (list, limit) => {
+        expect(pairs(ranker.rank(list, limit))).toEqual(bruteForce(list, limit));
+      }),
+      { numRuns: count > 10_000 ? 15 : 300 },
+    );
+  });
+});
+
+test("ranks impacts of very different size as their sum in order does", () => {
+  const list = [
+    termOf(
+      [
+        [0, 2 ** 40],
+        [1, 2 ** 40],
+      ],
+      1,
+    ),
+    termOf(
+      [
+        [0, 2 ** -30],
+        [1, 2 ** -29],
+      ],
+      1,
+    ),
+    termOf([[0, 2 ** -30]], 1),
+  ];
+  expect(pairs(new Ranker(2).rank(list, 2))).toEqual(bruteForce(list, 2));
+});
+
+test("finds nothing for no terms and for terms without entries, and leaves nothing behind", () => {
+  const ranker = new Ranker(100);
+  const one = termOf([[7, 1.5]], 2);
+  expect(pairs(ranker.rank([], 3))).toEqual([]);
+  expect(pairs(ranker.rank([one], 3))).toEqual([[7, 3]]);
+  expect(pairs(ranker.rank([{ ...one, to: 0 }], 3))).toEqual([]);
+  expect(pairs(ranker.rank([one], 3))).toEqual([[7, 3]]);
 });
