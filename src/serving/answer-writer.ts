@@ -53,14 +53,14 @@ export class AnswerWriter {
 
   #reserve(more: number): void {
     const needed = this.#length + more;
-    if (needed <= this.#bytes.length) return;
+    if (needed <= this.#bytes.length && needed <= this.#most) return;
     if (needed > this.#most)
       throw invalid(
         `an answer of at most ${this.#most} bytes`,
         "a longer one",
         "ask for fewer passages or send several calls",
       );
-    const grown = Buffer.allocUnsafe(Math.max(needed, 2 * this.#bytes.length));
+    const grown = Buffer.allocUnsafe(Math.max(needed, Math.min(this.#most, 2 * this.#bytes.length)));
     this.#bytes.copy(grown, 0, 0, this.#length);
     this.#bytes = grown;
   }

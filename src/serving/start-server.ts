@@ -4,7 +4,7 @@
  * keep theirs, so that none is closed under a request that is on its way.
  */
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { UsageError } from "../errors.ts";
 import { HttpError } from "./http-error.ts";
 import { errorResponse, ourFailure } from "./pipeline.ts";
@@ -35,9 +35,22 @@ export async function startServer(fetch: Fetch, options: ServerOptions): Promise
   const listener = getRequestListener(fetch, {
     errorHandler: (error) => (error instanceof RequestError ? badRequest() : ourFailure()),
   });
+  /** How many requests each connection has open. */
+  const connections = new Map<Socket, number>();
   const server = createServer((request, response) => {
+    const { socket } = request;
+    connections.set(socket, (connections.get(socket) ?? 0) + 1);
+    response.once("close", () => {
+      const open = (connections.get(socket) ?? 1) - 1;
+      if (connections.has(socket)) connections.set(socket, open);
+      if (isClosing && open === 0) socket.destroySoon();
+    });
     if (isClosing) response.shouldKeepAlive = false;
     void listener(request, response);
+  });
+  server.on("connection", (socket) => {
+    connections.set(socket, 0);
+    socket.once("close", () => connections.delete(socket));
   });
   server.keepAliveTimeout = 75_000;
   server.headersTimeout = 80_000;
@@ -50,6 +63,7 @@ export async function startServer(fetch: Fetch, options: ServerOptions): Promise
     close: () => {
       isClosing = true;
       end ??= closeGracefully(server, options.graceMs ?? 30_000);
+      for (const [socket, open] of connections) if (open === 0) socket.destroySoon();
       return end;
     },
   };
@@ -67,10 +81,8 @@ function listen(server: Server, { host, port }: ServerOptions): Promise<void> {
 
 function closeGracefully(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const sweep = setInterval(() => server.closeIdleConnections(), 50);
     const force = setTimeout(() => server.closeAllConnections(), graceMs);
     server.close(() => {
-      clearInterval(sweep);
       clearTimeout(force);
       resolve();
     });
