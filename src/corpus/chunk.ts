@@ -91,14 +91,21 @@ interface Units {
 function packUnits(parts: Units, options: { readonly size: number; readonly overlap: number }): Span[] {
   const { units, weights, stops } = parts;
   const spans: Span[] = [];
+  let reached = 0;
   for (let first = 0; first < units.length; ) {
     let next = fill(parts, first, options.size);
     if (stops && next < units.length) {
       const stop = stops.lastIndexOf(true, next - 1);
       if (stop >= first) next = stop + 1;
     }
+    if (next <= reached) {
+      // The repeated units leave no room for a new one: repeat fewer.
+      first++;
+      continue;
+    }
     spans.push({ start: units[first - 1] ?? 0, end: units[next - 1] as number });
     if (next >= units.length) break;
+    reached = next;
     let repeated = 0;
     let start = next;
     while (start - 1 > first && repeated + (weights[start - 1] as number) <= options.overlap)

@@ -66,20 +66,23 @@ export function readRecord(record: JsonRecord, { path, line, keys }: RecordPlace
     const kind = body !== undefined || isBlank(value) ? "emptyPassage" : "badLine";
     return refuse(kind, `expected ${names}, a text that is not empty, ${found}`);
   }
-  const { [idKey]: _id, ...rest } = body.rest;
-  return withExtra({ id, title: body.title, text: body.text }, rest);
+  return { id, title: body.title, text: body.text, ...others(record, [idKey, body.titleKey, body.textKey]) };
 }
 
-function withExtra(passage: Passage, rest: JsonRecord): Passage {
-  const source = sourceOf(rest[SOURCE_KEY]);
-  const { [SOURCE_KEY]: _source, ...others } = rest;
-  const extra = source === undefined ? rest : others;
-  return {
-    ...passage,
-    ...(source && { source }),
-    ...(Object.keys(extra).length > 0 && { extra }),
-  };
+/** The place of origin and the unknown keys of a record. */
+function others(
+  record: JsonRecord,
+  known: readonly (string | undefined)[],
+): Pick<Passage, "source" | "extra"> {
+  const unknown = Object.keys(record).filter((key) => !known.includes(key));
+  if (unknown.length === 0) return nothingElse;
+  const source = sourceOf(record[SOURCE_KEY]);
+  const kept = source === undefined ? unknown : unknown.filter((key) => key !== SOURCE_KEY);
+  const extra = Object.fromEntries(kept.map((key) => [key, record[key]]));
+  return { ...(source && { source }), ...(kept.length > 0 && { extra }) };
 }
+
+const nothingElse = {};
 
 /** An id as text; numbers are accepted. */
 export function idOf(value: unknown): string | undefined {
@@ -102,23 +105,18 @@ function isCount(value: unknown): boolean {
 interface Body {
   readonly title: string;
   readonly text: string;
-  /** The other keys, the id still among them. */
-  readonly rest: JsonRecord;
+  readonly titleKey: string | undefined;
+  readonly textKey: string;
 }
 
 /** Title and text; undefined when no key holds a text. */
 function bodyOf(record: JsonRecord, keys: PassageKeys): Body | undefined {
   const textKey = keys.text.find((key) => typeof record[key] === "string");
   if (textKey === undefined) return undefined;
-  const titleKey = keys.title.find((key) => isTitle(record[key])) ?? keys.title[0];
-  const { [textKey]: text, [titleKey ?? "title"]: title, ...rest } = record;
-  if (title !== undefined && !isTitle(title)) return undefined;
-  const given = String(title ?? "");
-  return { ...splitText(text as string, { textKey, title: given }), rest };
-}
-
-function isTitle(value: unknown): boolean {
-  return value === null || typeof value === "string" || typeof value === "number";
+  const titleKey = keys.title.find((key) => record[key] !== undefined);
+  const title = titleKey === undefined ? "" : (record[titleKey] ?? "");
+  if (typeof title !== "string" && typeof title !== "number") return undefined;
+  return { ...splitText(record[textKey] as string, { textKey, title: String(title) }), titleKey, textKey };
 }
 
 /** Takes the title out of a text that starts with it. `content` does so only in quotes. */

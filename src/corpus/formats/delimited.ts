@@ -11,6 +11,7 @@ import type { ByteSource } from "./open-bytes.ts";
 
 /** The columns of a table by name, and whether its first row was their header. */
 export interface TableLayout {
+  /** A column whose name is empty is left out. */
   readonly columns: readonly string[];
   readonly hasHeader: boolean;
 }
@@ -69,7 +70,8 @@ function rowRecord(
     const message = `expected ${columns.length} columns (${columns.join(", ")}), got ${cells.length}`;
     return { error: new DataFormatError(path, line, message) };
   }
-  return { record: Object.fromEntries(columns.map((column, i) => [column, cells[i]])) };
+  const named = columns.map((column, i) => [column, cells[i]] as const).filter(([column]) => column !== "");
+  return { record: Object.fromEntries(named) };
 }
 
 async function* tableRows(
@@ -133,16 +135,20 @@ export function findDelimiter(head: string): string {
   return counts.reduce((best, next) => (next[1] > best[1] ? next : best))[0];
 }
 
-/** Whether each field that starts with a quote ends with one, its inner quotes written twice. */
+/** Whether most fields that start with a quote end with one, inner quotes written twice; they may go over lines. */
 export function usesQuotes(head: string, delimiter: string): boolean {
-  // The last line may be cut, and a field of several lines starts with a quote that its own line does not close.
-  const lines = head.split(/\r?\n/).slice(0, -1);
-  const quoted = (lines.length > 0 ? lines : [head])
-    .flatMap((line) => line.split(delimiter))
-    .filter((field) => field.startsWith('"'));
-  if (quoted.length === 0) return false;
-  const closed = quoted.filter((field) => /^"(?:[^"]|"")*"$/.test(field));
-  return closed.length * 2 > quoted.length;
+  const start = new RegExp(`(?:^|[${delimiter}\\n])"`, "g");
+  const rest = new RegExp(`(?:[^"]|"")*"(?=[${delimiter}\\r\\n]|$)`, "y");
+  let quoted = 0;
+  let closed = 0;
+  while (start.test(head)) {
+    quoted++;
+    rest.lastIndex = start.lastIndex;
+    if (!rest.test(head)) continue;
+    closed++;
+    start.lastIndex = rest.lastIndex;
+  }
+  return closed * 2 > quoted;
 }
 
 function lineEnds(text: string): number {

@@ -1,5 +1,6 @@
 /**
- * Parquet files, one row group at a time: memory holds the largest group. All codecs but LZO. Values become what JSON
+ * Parquet files, one row group at a time: memory holds the largest group. Codecs: Snappy, gzip, zstd, brotli, none; LZ4 is
+ * tried. Values become what JSON
  * has: whole numbers beyond 2^53 and dates become texts. Encrypted files and files over the network are not read.
  */
 import { type FileHandle, open } from "node:fs/promises";
@@ -44,7 +45,9 @@ async function* rowsOf(handle: FileHandle, path: string, onBytes?: OnBytes): Asy
     const range = { rowStart: first, rowEnd: first + count };
     const rows = await parquetReadObjects({ file, metadata, compressors, ...range }).catch(
       (cause: unknown) => {
-        throw damage(path, cause, range);
+        const codecs = group.columns.map(({ meta_data }) => meta_data?.codec ?? "");
+        const unsure = codecs.find((codec) => /^LZ/.test(codec));
+        throw unsure === undefined ? damage(path, cause, range) : badCodec(path, unsure, cause);
       },
     );
     onBytes?.(
@@ -89,6 +92,16 @@ function damage(path: string, cause: unknown, range?: { rowStart: number; rowEnd
     path,
     undefined,
     `expected a whole Parquet file, got damaged data${where}: ${reason}; copy or download it again`,
+    { cause },
+  );
+}
+
+/** The decoder of LZ4 fails on some sound files and that of LZO is missing, so the file need not be damaged. */
+function badCodec(path: string, codec: string, cause: unknown): DataFormatError {
+  return new DataFormatError(
+    path,
+    undefined,
+    `expected Snappy, gzip, zstd, brotli or no compression, got ${codec}, which could not be unpacked; write the file again with zstd`,
     { cause },
   );
 }

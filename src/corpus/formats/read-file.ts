@@ -48,7 +48,24 @@ export async function readFileItems(file: CorpusFile, options: FileOptions): Pro
   const delimiter = format === "tsv" ? "\t" : undefined;
   const layoutOf = passageLayout(options.keys);
   const rows = tableRecords(bytes, { ...context, delimiter, layoutOf });
-  return { format, batches: withRowIds(rows, file, options) };
+  return { format, batches: withRowIds(withKiltTitles(rows), file, options) };
+}
+
+/** Tables made of KILT have both in one column: `Title: … Text: …`. */
+const kiltText = /^Title: (.+?) Text: +/s;
+
+async function* withKiltTitles(
+  batches: AsyncIterable<readonly RecordLine[]>,
+): AsyncGenerator<readonly RecordLine[]> {
+  for await (const batch of batches)
+    yield batch.map((entry) => {
+      if ("error" in entry) return entry;
+      const { title, text } = entry.record;
+      const found = title === undefined && typeof text === "string" ? kiltText.exec(text) : null;
+      if (found === null) return entry;
+      const parts = { title: found[1], text: (text as string).slice(found[0].length) };
+      return { line: entry.line, record: { ...entry.record, ...parts } };
+    });
 }
 
 async function* oneDocument(

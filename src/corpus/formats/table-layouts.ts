@@ -46,11 +46,8 @@ export const questionLayout: LayoutOf = (first, { path, line }) => {
       line,
       `expected a header with columns "question" and "answer", or rows of a question and its answer, got ${first.map(short).join(", ")}`,
     );
-  const unnamed = first.map((_, i) => `column ${i + 1}`);
-  return {
-    columns: unnamed.map((name, i) => (i === 0 ? "question" : i === answer ? "answer" : name)),
-    hasHeader: false,
-  };
+  const roles = first.map((_, i) => (i === 0 ? "question" : i === answer ? "answer" : ""));
+  return { columns: roles, hasHeader: false };
 };
 
 /** The layout of a table of queries: a header, or rows of id and text. */

@@ -2,15 +2,18 @@
  * Lines of text from bytes, many at a time. Line ends may be LF, CRLF or CR, mixed. In UTF-8 a line of wrong bytes
  * is an error of that line alone; other encodings are decoded as one stream, where wrong bytes end the reading.
  */
+import { isUtf8 } from "node:buffer";
 import { DataFormatError } from "../../errors.ts";
-import { decodeText, encodingOfMark, makeDecoder, type TextContext, wrongText } from "./decode.ts";
+import { decodeText, encodingOfMark, type TextContext, wrongText } from "./decode.ts";
 import type { ByteSource } from "./open-bytes.ts";
 
 /** Lines in order without their ends; `first` is the number of the first, counted from 1. */
 export interface LineBatch {
   readonly first: number;
-  readonly lines: readonly (string | DataFormatError)[];
+  readonly lines: readonly Line[];
 }
+
+type Line = string | DataFormatError;
 
 /** Longer lines are no records but another format; a text of Node holds half a gigabyte. */
 const longestLine = 1 << 28;
@@ -21,7 +24,6 @@ const CR = 13;
 export async function* lineBatches(bytes: ByteSource, context: TextContext): AsyncGenerator<LineBatch> {
   let first = 1;
   const { encoding = "utf-8" } = context;
-  const decoder = makeDecoder("utf-8");
   for await (const block of wholeLines(bytes, context)) {
     if (block.isOther) {
       for await (const lines of otherLines(block.rest, { ...context, encoding })) {
@@ -30,7 +32,8 @@ export async function* lineBatches(bytes: ByteSource, context: TextContext): Asy
       }
       return;
     }
-    const lines = decodeLines(block.bytes, decoder, { path: context.path, first });
+    const lines = decodeLines(block.bytes, { path: context.path, first });
+    if (first === 1 && typeof lines[0] === "string") lines[0] = lines[0].replace(/^\ufeff/, "");
     yield { first, lines };
     first += lines.length;
   }
@@ -48,7 +51,7 @@ async function* wholeLines(source: ByteSource, { path, encoding }: TextContext):
   const iterator = source[Symbol.asyncIterator]();
   for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
     const piece = next.value;
-    if (isStart && !isUtf8(piece, encoding)) {
+    if (isStart && !isUtf8Source(piece, encoding)) {
       yield { isOther: true, rest: chained(piece, iterator) };
       return;
     }
@@ -67,7 +70,7 @@ async function* wholeLines(source: ByteSource, { path, encoding }: TextContext):
   if (pieces.length > 0) yield { isOther: false, bytes: join(pieces) };
 }
 
-function isUtf8(head: Uint8Array, declared = "utf-8"): boolean {
+function isUtf8Source(head: Uint8Array, declared = "utf-8"): boolean {
   return /^utf-?8$/i.test(encodingOfMark(head) ?? declared);
 }
 
@@ -89,34 +92,35 @@ function join(pieces: readonly Uint8Array[], last?: Uint8Array): Uint8Array {
   return Buffer.concat(last ? [...pieces, last] : pieces);
 }
 
+/**
+ * The lines of whole UTF-8 lines. Each is made a text by itself: most are ASCII then, and cheaper to read than pieces of
+ * one long text that a single other character has doubled.
+ */
 function decodeLines(
-  bytes: Uint8Array,
-  decoder: TextDecoder,
+  block: Uint8Array,
   { path, first }: { readonly path: string; readonly first: number },
-): (string | DataFormatError)[] {
-  try {
-    return splitLines(decoder.decode(bytes));
-  } catch {
-    // Some line is wrong; each is tried alone.
-  }
-  const lines: (string | DataFormatError)[] = [];
+): Line[] {
+  const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength);
+  const isValid = isUtf8(bytes);
+  const hasReturns = bytes.includes(CR);
+  const lines: Line[] = [];
   for (let start = 0; start < bytes.length; ) {
-    const end = bytes.indexOf(LF, start);
-    const line = bytes.subarray(start, end < 0 ? bytes.length : end + 1);
-    try {
-      lines.push(...splitLines(decoder.decode(line)));
-    } catch (cause) {
-      lines.push(new DataFormatError(path, first + lines.length, wrongText("utf-8"), { cause }));
-    }
-    start += line.length;
+    const found = bytes.indexOf(LF, start);
+    const end = found < 0 ? bytes.length : found;
+    const line = bytes.subarray(start, end);
+    if (!isValid && !isUtf8(line))
+      lines.push(new DataFormatError(path, first + lines.length, wrongText("utf-8")));
+    else if (hasReturns) lines.push(...splitLines(line.toString()));
+    else lines.push(bytes.toString("utf8", start, end));
+    start = end + 1;
   }
   return lines;
 }
 
 /** The lines of a text; an end at its end begins no further line. */
 function splitLines(text: string): string[] {
-  const lines = text.includes("\r") ? text.split(/\r\n|\n|\r/) : text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
+  const lines = text.split(/\r\n|\n|\r/);
+  if (lines.length > 1 && lines.at(-1) === "") lines.pop();
   return lines;
 }
 
