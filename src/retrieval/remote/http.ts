@@ -26,6 +26,8 @@ export interface HttpPolicy {
   readonly secrets: readonly string[];
   /** Called when an attempt ended without a reply, so that nobody knows whether the server counted it. */
   readonly onLost?: () => void;
+  /** Called with the status of the reply that ends the call. */
+  readonly onReply?: (status: number) => void;
 }
 
 export interface HttpReply {
@@ -54,7 +56,10 @@ export async function fetchReply(
   for (let attempt = 0; ; attempt++) {
     signal?.throwIfAborted();
     const outcome = await attemptOnce(call, policy, { world, signal });
-    if (!("failure" in outcome)) return outcome;
+    if (!("failure" in outcome)) {
+      policy.onReply?.(outcome.status);
+      return outcome;
+    }
     if (outcome.isLost === true) policy.onLost?.();
     const wait = waitBefore(attempt, outcome, { policy, world });
     if (attempt >= policy.retries || wait > MAX_WAIT_MS) {
