@@ -67,6 +67,8 @@ export function serveCommandOn(host: ServeHost) {
         throw new UsageError(
           `serve: expected what to serve, retriever, got "${kind}" (see forager serve --help)`,
         );
+      if ((options.port ?? 0) > 65_535)
+        throw new UsageError(`serve: --port must be at most 65535, got ${options.port}`);
       const apiKey = keyFrom(host.env, options["api-key-env"]);
       const start = performance.now();
       const index = await openIndex(folder);
