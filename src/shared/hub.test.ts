@@ -321,7 +321,10 @@ describe("a model", () => {
       "first/sub/b.json",
       "first/c.json",
     ]);
-    expect(JSON.parse(await readFile(join(folder, "download.json"), "utf8"))).toEqual({ commit: "first" });
+    expect(JSON.parse(await readFile(join(folder, "download.json"), "utf8"))).toEqual({
+      commit: "first",
+      absent: [],
+    });
   });
 
   test("may offer one of several files, and lack what is optional", async () => {
@@ -342,6 +345,18 @@ describe("a model", () => {
     const offline = downloadModel(model, [{ anyOf: ["a.onnx"] }], { ...options, offline: true });
     await expect(offline).rejects.toThrow(FileError);
     await expect(offline).rejects.toThrow(/a.onnx is missing\) and downloads are switched off/);
+  });
+
+  test("is asked once for what it does not have", async () => {
+    hub.handle = (request, response) => {
+      response.setHeader("x-repo-commit", "first");
+      if (request.url?.endsWith("/model.onnx")) serve(response, undefined);
+      else response.writeHead(404).end();
+    };
+    const options = { endpoint: hub.address, cacheFolder: scratch };
+    const wanted = [{ anyOf: ["model.onnx"] }, { anyOf: ["modules.json"], optional: true }];
+    for (let i = 0; i < 3; i++) await downloadModel(model, wanted, options);
+    expect(hub.seen).toHaveLength(2);
   });
 
   test("is named as hf:owner/name or with a revision, and nothing leads out of the cache", async () => {

@@ -72,7 +72,8 @@ export async function downloadModel(
     ...model.repository.split("/"),
     encodeURIComponent(model.revision),
   );
-  const cache: ModelCache = { model, folder, commit: await readCommit(folder) };
+  const { commit, absent } = await readRecord(folder);
+  const cache: ModelCache = { model, folder, commit, absent: new Set(absent) };
   for (const file of wanted) await provide(cache, file, options);
   return folder;
 }
@@ -82,6 +83,8 @@ interface ModelCache {
   readonly folder: string;
   /** Of the first file that came; the others are asked for at it. */
   commit: string | undefined;
+  /** Files that the commit does not have, so that they are not asked for at each start. */
+  readonly absent: Set<string>;
 }
 
 async function provide(
@@ -95,12 +98,15 @@ async function provide(
     if (optional) return;
     throw notCached(cache, anyOf);
   }
-  for (const path of anyOf) {
+  for (const path of anyOf.filter((each) => !optional || !cache.absent.has(each))) {
     try {
       return await download(cache, path, options);
     } catch (error) {
       if (!(error instanceof HubError) || error.reason !== "not-found") throw error;
       absent ??= error;
+      if (cache.commit === undefined) continue;
+      cache.absent.add(path);
+      await writeRecord(cache);
     }
   }
   if (!optional) throw noneOf(cache, anyOf, absent);
@@ -119,7 +125,12 @@ async function download(cache: ModelCache, path: string, options: HubOptions): P
   const { commit } = await downloadFile(url, join(folder, ...safeParts(path)), options);
   if (cache.commit !== undefined || commit === undefined) return;
   cache.commit = commit;
-  await writeFileAtomic(join(folder, RECORD), `${JSON.stringify({ commit }, null, 2)}\n`);
+  await writeRecord(cache);
+}
+
+async function writeRecord({ folder, commit, absent }: ModelCache): Promise<void> {
+  const record = { commit, absent: [...absent].sort() };
+  await writeFileAtomic(join(folder, RECORD), `${JSON.stringify(record, null, 2)}\n`);
 }
 
 function notCached({ model, folder }: ModelCache, paths: readonly string[]): FileError {
@@ -148,13 +159,15 @@ function safeParts(path: string): string[] {
 }
 
 const RECORD = "download.json";
-const recordSchema = z.strictObject({ commit: z.string() });
+const recordSchema = z.strictObject({ commit: z.string(), absent: z.array(z.string()) });
 
-async function readCommit(folder: string): Promise<string | undefined> {
+async function readRecord(
+  folder: string,
+): Promise<{ readonly commit: string | undefined; readonly absent: readonly string[] }> {
   const path = join(folder, RECORD);
-  if (!(await exists(path))) return undefined;
+  if (!(await exists(path))) return { commit: undefined, absent: [] };
   try {
-    return recordSchema.parse(JSON.parse(await readFile(path, "utf8"))).commit;
+    return recordSchema.parse(JSON.parse(await readFile(path, "utf8")));
   } catch (cause) {
     if (cause instanceof z.ZodError || cause instanceof SyntaxError)
       throw new FileError(`${path} is damaged; remove ${folder} and download the model again`, { cause });

@@ -1,0 +1,203 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Passage } from "../corpus/passage.ts";
+import { ConfigError, RetrieverError } from "../errors.ts";
+import { explainRetrieval } from "./explain-retrieval.ts";
+import { fuse, hybridRetriever } from "./hybrid.ts";
+import { buildBm25Index } from "./lexical/bm25.ts";
+import { describeRetriever } from "./retriever.suite.ts";
+import type { Retriever, ScoredPassage } from "./retriever.ts";
+import { scriptedRetriever } from "./scripted-retriever.ts";
+
+const passageOf = (id: string): Passage => ({ id, title: id, text: `text of ${id}` });
+const scored = (...entries: readonly (readonly [string, number])[]): ScoredPassage[] =>
+  entries.map(([id, score]) => ({ passage: passageOf(id), score }));
+const ids = (answer: readonly ScoredPassage[]): string[] => answer.map(({ passage }) => passage.id);
+const always = (...found: readonly string[]): Retriever => scriptedRetriever(() => found.map(passageOf));
+const rrf = { type: "rrf", k: 60 } as const;
+
+describeRetriever("hybrid of two lexical indexes", async (passages) => {
+  const words = await buildBm25Index(passages);
+  const titles = await buildBm25Index(passages, { titleWeight: 10, stemming: false });
+  return hybridRetriever([
+    { name: "words", retriever: words },
+    { name: "titles", retriever: titles },
+  ]);
+});
+
+describe("reciprocal rank fusion", () => {
+  test("gives the scores of a table made by hand", () => {
+    const rankings = [
+      { name: "a", answer: scored(["p", 9], ["q", 8], ["r", 1]) },
+      { name: "b", answer: scored(["r", 0.9], ["p", 0.8], ["s", 0.1]) },
+    ];
+    // p: 1/61 + 1/62, r: 1/63 + 1/61, q: 1/62, s: 1/63
+    expect(fuse(rankings, rrf)).toEqual([
+      { passage: passageOf("p"), score: 1 / 61 + 1 / 62 },
+      { passage: passageOf("r"), score: 1 / 63 + 1 / 61 },
+      { passage: passageOf("q"), score: 1 / 62 },
+      { passage: passageOf("s"), score: 1 / 63 },
+    ]);
+    // With k = 0 a first rank counts as much as a second and a third together, and more.
+    expect(ids(fuse(rankings, { type: "rrf", k: 0 }))).toEqual(["p", "r", "q", "s"]);
+  });
+
+  test("keeps the order of the first ranking where scores are equal", () => {
+    const rankings = [
+      { name: "a", answer: scored(["p", 2], ["q", 1]) },
+      { name: "b", answer: scored(["q", 2], ["p", 1], ["r", 0]) },
+      { name: "c", answer: scored(["x", 2], ["y", 1], ["s", 0]) },
+    ];
+    expect(ids(fuse(rankings, rrf))).toEqual(["p", "q", "x", "y", "r", "s"]);
+  });
+
+  test("equals the sum over rankings, whatever they hold", () => {
+    const ranking = fc.uniqueArray(fc.constantFrom(..."abcdefghij"), { maxLength: 10 });
+    fc.assert(
+      fc.property(
+        fc.array(ranking, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 0, max: 100 }),
+        (lists, k) => {
+          const rankings = lists.map((list, i) => ({
+            name: `${i}`,
+            answer: list.map((id, at) => ({ passage: passageOf(id), score: -at })),
+          }));
+          const fused = fuse(rankings, { type: "rrf", k });
+          expect(new Set(ids(fused))).toEqual(new Set(lists.flat()));
+          for (const { passage, score } of fused) {
+            const expected = lists.reduce((sum, list) => {
+              const at = list.indexOf(passage.id);
+              return at < 0 ? sum : sum + 1 / (k + at + 1);
+            }, 0);
+            expect(score).toBeCloseTo(expected, 12);
+          }
+          for (const [i, { score }] of fused.entries())
+            expect(score).toBeLessThanOrEqual(fused[i - 1]?.score ?? Number.POSITIVE_INFINITY);
+        },
+      ),
+    );
+  });
+});
+
+describe("weighted fusion", () => {
+  test("scales the scores of each ranking to 0..1 and adds them by weight", () => {
+    const rankings = [
+      { name: "a", answer: scored(["p", 30], ["q", 20], ["r", 10]) },
+      { name: "b", answer: scored(["s", 0.5], ["q", 0.5]) },
+      { name: "c", answer: [] },
+    ];
+    const weights = { a: 1, b: 0.6, c: 5 };
+    expect(fuse(rankings, { type: "weighted", weights })).toEqual([
+      { passage: passageOf("q"), score: 0.5 + 0.6 },
+      { passage: passageOf("p"), score: 1 },
+      { passage: passageOf("s"), score: 0.6 },
+      { passage: passageOf("r"), score: 0 },
+    ]);
+  });
+
+  test("needs a weight for every part", () => {
+    const parts = [
+      { name: "a", retriever: always("p") },
+      { name: "b", retriever: always("p") },
+    ];
+    for (const weights of [{ a: 1 }, { a: 1, b: 1, c: 1 }, { a: 0, b: 0 }])
+      expect(() => hybridRetriever(parts, { fusion: { type: "weighted", weights } })).toThrow(
+        /expected a weight for each of a, b/,
+      );
+    expect(() => hybridRetriever(parts, { fusion: { type: "weighted", weights: { a: -1, b: 2 } } })).toThrow(
+      ConfigError,
+    );
+  });
+});
+
+describe("a hybrid retriever", () => {
+  test("takes as many passages from its parts as it is told, or k where that is more", async () => {
+    const asked: number[] = [];
+    const part: Retriever = {
+      identity: always().identity,
+      retrieve: async (queries, k) => {
+        asked.push(k);
+        return queries.map(() => []);
+      },
+    };
+    const hybrid = hybridRetriever([{ name: "part", retriever: part }], { depth: 20 });
+    await hybrid.retrieve(["q"], 5);
+    await hybrid.retrieve(["q"], 30);
+    expect(asked).toEqual([20, 30]);
+  });
+
+  test("refuses parts of different corpora, without a name of their own, or none", async () => {
+    const one = await buildBm25Index([passageOf("a")]);
+    const other = await buildBm25Index([passageOf("b")]);
+    const mixed = () =>
+      hybridRetriever([
+        { name: "one", retriever: one },
+        { name: "other", retriever: other },
+      ]);
+    expect(mixed).toThrow(RetrieverError);
+    expect(mixed).toThrow(/must be of one corpus, got one of .*, other of/);
+    const twins = [
+      { name: "x", retriever: one },
+      { name: "x", retriever: one },
+    ];
+    expect(() => hybridRetriever(twins)).toThrow(/names of their own, got x, x/);
+    expect(() => hybridRetriever([])).toThrow(ConfigError);
+    expect(() => hybridRetriever([{ name: "x", retriever: one }], { depth: 0 })).toThrow(/depth/);
+  });
+
+  test("has another identity with other parts, fusion or depth", async () => {
+    const one = await buildBm25Index([passageOf("a")]);
+    const other = await buildBm25Index([passageOf("a")], { k1: 2 });
+    const hash = (...args: Parameters<typeof hybridRetriever>): string =>
+      hybridRetriever(...args).identity.indexHash;
+    const hashes = [
+      hash([{ name: "x", retriever: one }]),
+      hash([{ name: "y", retriever: one }]),
+      hash([{ name: "x", retriever: other }]),
+      hash([{ name: "x", retriever: one }], { depth: 7 }),
+      hash([{ name: "x", retriever: one }], { fusion: { type: "rrf", k: 1 } }),
+    ];
+    expect(new Set(hashes).size).toBe(hashes.length);
+  });
+});
+
+describe("an explanation", () => {
+  const clock = (): (() => number) => {
+    let time = 0;
+    return () => (time += 5);
+  };
+
+  test("shows each part with its time, and where fused passages stood", async () => {
+    const hybrid = hybridRetriever([
+      { name: "bm25", retriever: always("p", "q", "r") },
+      { name: "dense", retriever: always("q", "s") },
+    ]);
+    const { stages, answer } = await explainRetrieval(hybrid, { query: "x", k: 2 }, { now: clock() });
+    expect(stages.map(({ name, milliseconds }) => [name, milliseconds])).toEqual([
+      ["bm25", 5],
+      ["dense", 5],
+      ["fusion", 5],
+    ]);
+    expect(stages[2]?.ranked).toEqual([
+      { id: "q", score: 1 / 62 + 1 / 61, rank: 1, before: { bm25: 2, dense: 1 } },
+      { id: "p", score: 1 / 61, rank: 2, before: { bm25: 1 } },
+    ]);
+    expect(answer).toEqual((await hybrid.retrieve(["x"], 2))[0]);
+  });
+
+  test("of a retriever without stages is one stage, and stages of stages are named by their part", async () => {
+    const single = await explainRetrieval(always("p"), { query: "x", k: 1 }, { now: clock() });
+    expect(single.stages.map(({ name }) => name)).toEqual(["scripted"]);
+    const inner = hybridRetriever([
+      { name: "a", retriever: always("p") },
+      { name: "b", retriever: always("q") },
+    ]);
+    const outer = hybridRetriever([
+      { name: "both", retriever: inner },
+      { name: "c", retriever: always("q", "p") },
+    ]);
+    const { stages } = await explainRetrieval(outer, { query: "x", k: 1 }, { now: clock() });
+    expect(stages.map(({ name }) => name)).toEqual(["both/a", "both/b", "both/fusion", "c", "fusion"]);
+    expect(stages.at(-1)?.ranked[0]?.before).toEqual({ both: 1, c: 2 });
+  });
+});

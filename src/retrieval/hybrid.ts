@@ -1,0 +1,187 @@
+/**
+ * One ranking out of several over the same corpus. Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009):
+ *   score(p) = sum over the rankings that hold p of 1 / (k + rank of p),
+ * or a weighted sum of scores that are first scaled to 0..1 within each ranking (1 when all are equal). A passage that
+ * a ranking does not hold gets nothing from it. Equal scores keep the order of the first ranking, then of the next.
+ */
+import { z } from "zod";
+import { ConfigError, RetrieverError } from "../errors.ts";
+import { canonicalJson, sha256 } from "../shared/hash.ts";
+import {
+  explainRetrieval,
+  rankedOf,
+  type Stage,
+  type StagedAnswer,
+  type StagedRetriever,
+  type Watch,
+} from "./explain-retrieval.ts";
+import type { Retriever, RetrieverIdentity, ScoredPassage } from "./retriever.ts";
+
+const fusionSchema = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("rrf"),
+    k: z.number().min(0).max(10_000).default(60).describe("How little the first ranks stand out."),
+  }),
+  z.strictObject({
+    type: z.literal("weighted"),
+    weights: z.record(z.string(), z.number().min(0)).describe("How much each part counts, by its name."),
+  }),
+]);
+
+export const hybridOptionsSchema = z.strictObject({
+  fusion: fusionSchema
+    .default({ type: "rrf", k: 60 })
+    .describe("How rankings become one: rrf (by rank) or weighted (by scaled score)."),
+  depth: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(100)
+    .describe("Passages taken from each part at least; k where that is more."),
+});
+export type HybridOptions = z.output<typeof hybridOptionsSchema>;
+export type Fusion = HybridOptions["fusion"];
+
+export interface HybridPart {
+  /** Names the part in weights, explanations and the identity, such as `bm25`. */
+  readonly name: string;
+  readonly retriever: Retriever;
+}
+
+/**
+ * A retriever over several of the same corpus. Throws `ConfigError` for options that cannot be used or parts that are
+ * not named apart, `RetrieverError` when the parts are of different corpora.
+ */
+export function hybridRetriever(
+  parts: readonly HybridPart[],
+  options: z.input<typeof hybridOptionsSchema> = {},
+): StagedRetriever {
+  const parsed = hybridOptionsSchema.safeParse(options);
+  if (!parsed.success) throw new ConfigError(`options of hybrid retrieval: ${z.prettifyError(parsed.error)}`);
+  const { fusion, depth } = parsed.data;
+  checkParts(parts, fusion);
+  return {
+    identity: identityOf(parts, parsed.data),
+    retrieve: async (queries, k, signal) => {
+      const rankings = await Promise.all(
+        parts.map(({ retriever }) => retriever.retrieve(queries, deep(depth, k), signal)),
+      );
+      return queries.map((_, i) =>
+        fuse(
+          parts.map(({ name }, part) => ({ name, answer: rankings[part]?.[i] ?? [] })),
+          fusion,
+        ).slice(0, k),
+      );
+    },
+    retrieveInStages: (query, k, watch) => inStages({ parts, fusion, depth }, { query, k }, watch),
+  };
+}
+
+/** A `k` that is no whole number goes on to the parts, which refuse it. */
+function deep(depth: number, k: number): number {
+  return Number.isInteger(k) && k >= 1 ? Math.max(depth, k) : k;
+}
+
+async function inStages(
+  { parts, fusion, depth }: HybridOptions & { readonly parts: readonly HybridPart[] },
+  { query, k }: { readonly query: string; readonly k: number },
+  watch: Watch,
+): Promise<StagedAnswer> {
+  const stages: Stage[] = [];
+  const rankings: Ranking[] = [];
+  const last: Stage[] = [];
+  for (const { name, retriever } of parts) {
+    const found = await explainRetrieval(retriever, { query, k: deep(depth, k), name }, watch);
+    const inner =
+      found.stages.length > 1 ? found.stages.map((s) => ({ ...s, name: `${name}/${s.name}` })) : found.stages;
+    stages.push(...inner);
+    last.push({ ...(inner.at(-1) as Stage), name });
+    rankings.push({ name, answer: found.answer });
+  }
+  const start = watch.now();
+  const answer = fuse(rankings, fusion).slice(0, k);
+  const milliseconds = watch.now() - start;
+  return { stages: [...stages, { name: "fusion", milliseconds, ranked: rankedOf(answer, last) }], answer };
+}
+
+/** The answer of one part to one query, best first. */
+export interface Ranking {
+  readonly name: string;
+  readonly answer: readonly ScoredPassage[];
+}
+
+/** All passages of the rankings in one order, by the formula above. Passages are the same when their ids are. */
+export function fuse(rankings: readonly Ranking[], fusion: Fusion): ScoredPassage[] {
+  const fused = new Map<
+    string,
+    { readonly passage: ScoredPassage["passage"]; score: number; ranks: number[] }
+  >();
+  for (const [part, { name, answer }] of rankings.entries()) {
+    const worth = fusion.type === "rrf" ? undefined : scaled(answer, fusion.weights[name] ?? 0);
+    for (const [i, { passage }] of answer.entries()) {
+      const entry = fused.get(passage.id) ?? {
+        passage,
+        score: 0,
+        ranks: rankings.map(() => answer.length + 1e9),
+      };
+      entry.score += fusion.type === "rrf" ? 1 / (fusion.k + i + 1) : (worth?.[i] as number);
+      entry.ranks[part] = i + 1;
+      fused.set(passage.id, entry);
+    }
+  }
+  return [...fused.values()]
+    .sort((a, b) => b.score - a.score || compareRanks(a.ranks, b.ranks))
+    .map(({ passage, score }) => ({ passage, score }));
+}
+
+function compareRanks(a: readonly number[], b: readonly number[]): number {
+  const part = a.findIndex((rank, i) => rank !== b[i]);
+  return part < 0 ? 0 : (a[part] as number) - (b[part] as number);
+}
+
+/** Scores scaled to 0..1 within the answer, times the weight. */
+function scaled(answer: readonly ScoredPassage[], weight: number): number[] {
+  const scores = answer.map(({ score }) => score);
+  const least = scores.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+  const range = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY) - least;
+  return scores.map((score) => weight * (range > 0 ? (score - least) / range : 1));
+}
+
+function checkParts(parts: readonly HybridPart[], fusion: Fusion): void {
+  const names = parts.map(({ name }) => name);
+  if (parts.length === 0 || new Set(names).size < names.length)
+    throw new ConfigError(
+      `a hybrid retriever needs parts with names of their own, got ${names.join(", ") || "none"}`,
+    );
+  if (fusion.type === "weighted") checkWeights(names, fusion.weights);
+  const hashes = parts.map(({ retriever }) => retriever.identity.corpusHash);
+  if (new Set(hashes).size === 1) return;
+  const described = parts.map(({ name }, i) => `${name} of ${hashes[i]?.slice(0, 12)}…`);
+  throw new RetrieverError(
+    `the parts of a hybrid retriever must be of one corpus, got ${described.join(", ")}; build them again from the same corpus`,
+  );
+}
+
+function checkWeights(names: readonly string[], weights: Readonly<Record<string, number>>): void {
+  const given = Object.keys(weights);
+  const isComplete = given.length === names.length && names.every((name) => given.includes(name));
+  if (isComplete && names.some((name) => (weights[name] as number) > 0)) return;
+  throw new ConfigError(
+    `fusion.weights: expected a weight for each of ${names.join(", ")}, at least one above 0, got ${JSON.stringify(weights)}`,
+    { path: "fusion.weights" },
+  );
+}
+
+function identityOf(parts: readonly HybridPart[], { fusion, depth }: HybridOptions): RetrieverIdentity {
+  const described = parts.map(({ name, retriever: { identity } }) => ({ name, identity }));
+  return {
+    method: "hybrid",
+    corpusHash: described[0]?.identity.corpusHash ?? "",
+    indexHash: sha256(canonicalJson({ parts: described, fusion, depth })),
+    parameters: {
+      parts: described.map(({ name, identity }) => `${name}:${identity.indexHash.slice(0, 12)}`).join(" "),
+      fusion: fusion.type === "rrf" ? `rrf ${fusion.k}` : canonicalJson(fusion.weights),
+      depth,
+    },
+  };
+}
