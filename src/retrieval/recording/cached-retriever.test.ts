@@ -24,6 +24,38 @@ describe("a cached retriever", () => {
     expect(inner.queries).toHaveLength(4);
   });
 
+  test("waits for a query that another call is asking, and asks itself when that call fails", async () => {
+    const calls: string[][] = [];
+    const inner: Retriever = {
+      ...scripted(),
+      retrieve: async (queries, k, signal) => {
+        const number = calls.push([...queries]);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        signal?.throwIfAborted();
+        if (number === 3) throw new RetrieverError("down");
+        return scripted().retrieve(queries, k);
+      },
+    };
+    const cached = cachedRetriever(inner, { maxEntries: 10 });
+    const [one, both] = await Promise.all([cached.retrieve(["a"], 1), cached.retrieve(["a", "b"], 1)]);
+    expect(both[0]).toEqual(one[0]);
+    expect(calls).toEqual([["a"], ["b"]]);
+
+    const failed = await Promise.allSettled([cached.retrieve(["c"], 1), cached.retrieve(["c"], 1)]);
+    expect(failed.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+
+    const reason = new Error("enough");
+    const [first, second] = [new AbortController(), new AbortController()];
+    const aborted = cached.retrieve(["d"], 1, first.signal);
+    const goesOn = cached.retrieve(["d"], 1);
+    const waits = cached.retrieve(["d"], 1, second.signal);
+    second.abort(reason);
+    await expect(waits).rejects.toBe(reason);
+    first.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    expect((await goesOn)[0]).toHaveLength(1);
+  });
+
   test("forgets the least recently used first", async () => {
     const inner = scripted();
     const cached = cachedRetriever(inner, { maxEntries: 2 });

@@ -77,6 +77,22 @@ export async function runTogether<T>(
   }
 }
 
+/** Waits for `work`, but no longer than until `signal` aborts; then its reason is thrown. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  signal?.throwIfAborted();
+  if (signal === undefined) return work;
+  let stop = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
 /**
  * Answers `queries` by asking each distinct one once; a query of white space alone finds nothing and is not asked.
  * `prepare` gives what is really sent, such as a shortened query.

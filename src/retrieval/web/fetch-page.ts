@@ -11,6 +11,7 @@ import type { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { RetrieverError } from "../../errors.ts";
 import { shownUrl } from "../remote/http.ts";
+import { untilAborted } from "../remote/limits.ts";
 import { htmlText } from "./html-text.ts";
 import { publicTarget, type Resolve } from "./public-address.ts";
 
@@ -64,6 +65,7 @@ export async function fetchPage(
   const stop = (): void => controller.abort(signal?.reason);
   signal?.addEventListener("abort", stop, { once: true });
   try {
+    // The look-up of a name cannot be aborted, so waiting for it is.
     return await untilAborted(follow(url, limits, { network, signal: controller.signal }), controller.signal);
   } catch (cause) {
     signal?.throwIfAborted();
@@ -189,12 +191,4 @@ function decompressed(response: IncomingMessage): Readable {
   // A pipe does not hand on the errors of its source.
   response.on("error", (error) => plain.destroy(error));
   return plain;
-}
-
-/** Name resolution cannot be aborted, so waiting for it is. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-    work.then(resolve, reject);
-  });
 }

@@ -66,6 +66,12 @@ describe("a web search", () => {
     expect(retriever.spent()).toEqual({ calls: 2, dollars: 0.002 });
   });
 
+  test("pays once for a query that is asked by many at once", async () => {
+    const { retriever } = await serper();
+    await Promise.all(Array.from({ length: 8 }, () => retriever.retrieve(["same"], 2)));
+    expect(retriever.spent().calls).toBe(1);
+  });
+
   test("starts at most so many calls a second", async () => {
     const { retriever, world } = await serper(organic, { callsPerSecond: 2 });
     await retriever.retrieve(["a", "b", "c"], 1);
