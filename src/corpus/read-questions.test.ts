@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DataFormatError, FileError } from "../errors.ts";
 import type { Question } from "./question.ts";
@@ -137,4 +138,60 @@ test("the questions of a world come back as they were written", async () => {
   ];
   await writeQuestions(path, all);
   expect(await readQuestions(path)).toEqual(all);
+});
+
+describe("other files of questions", () => {
+  const golden = join(import.meta.dirname, "../../test/golden/corpus");
+
+  test.each(["search-r1", "search-r1-prompt-only"])(
+    "are read from Parquet of Search-R1: %s",
+    async (name) => {
+      const questions = await readQuestions(join(golden, `${name}.parquet`));
+      expect(questions.map(({ dataset, text, goldAnswers }) => ({ dataset, text, goldAnswers }))).toEqual([
+        { dataset: "nq", text: "who wrote it?", goldAnswers: ["Ann", "Ann B."] },
+        { dataset: "hotpotqa", text: "where?", goldAnswers: ["here"] },
+      ]);
+      expect(questions[0]?.extra).toMatchObject({
+        ability: "fact-reasoning",
+        extra_info: { index: 0, split: "train" },
+      });
+    },
+  );
+
+  test.each([
+    [
+      "with a header",
+      "questions.csv",
+      'Question,Answer,level\n"who, then?","[""a"",""b""]",easy\nwhere?,here,\n',
+    ],
+    [
+      "compressed",
+      "questions.jsonl.gz",
+      gzipSync('{"question":"who, then?","answer":["a","b"]}\n{"question":"where?","answer":"here"}'),
+    ],
+  ])("are read from tables and archives: %s", async (_, name, content) => {
+    await writeFile(join(folder, name), content);
+    const questions = await readQuestions(join(folder, name));
+    expect(questions.map(({ dataset, text, goldAnswers }) => [dataset, text, goldAnswers])).toEqual([
+      ["questions", "who, then?", ["a", "b"]],
+      ["questions", "where?", ["here"]],
+    ]);
+  });
+
+  test("are read from CSV without a header, as Bamboogle is", async () => {
+    const file = join(folder, "bamboogle.csv");
+    await writeFile(file, '"Who, if any?",,,,ada,,\r\n"Where, ""x""?",,,,[sic] there,,\r\n');
+    expect(await readQuestions(file)).toEqual([
+      { id: "1", dataset: "bamboogle", text: "Who, if any?", goldAnswers: ["ada"], goldPassages: [] },
+      { id: "2", dataset: "bamboogle", text: 'Where, "x"?', goldAnswers: ["[sic] there"], goldPassages: [] },
+    ]);
+  });
+
+  test("that have neither header nor answers are refused", async () => {
+    const file = join(folder, "a.csv");
+    await writeFile(file, "a,b,c\n");
+    await expect(readQuestions(file)).rejects.toThrow(
+      /a\.csv:1: expected a header with columns "question" and "answer"/,
+    );
+  });
 });
