@@ -1,6 +1,6 @@
 /**
  * Any corpus as passages: files and folders of every format as one corpus, in order, with ids that are unique over all
- * of them. Reading streams; memory holds some 16 to 70 bytes a passage, to find repeats. What is wrong with a line
+ * of them. Reading streams; memory holds some 16 to 64 bytes a passage, to find repeats. What is wrong with a line
  * stops the reading or is skipped and reported; a damaged file stops it always, since what is missing is unknown.
  */
 import { z } from "zod";

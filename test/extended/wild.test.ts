@@ -112,7 +112,6 @@ describe.skipIf(!isThere)(isThere ? "wild files" : `wild files (skipped: ${wild}
         ["John", { last_name: "Smith", age: "37" }],
         ["Jean", { last_name: "Christophe", age: "33" }],
         ["Hélène", { last_name: "Mahé", age: "42" }],
-        ),
       ]);
     }
   });
