@@ -4,6 +4,7 @@
  * without ever showing a secret. Redirects are not followed: a header with a key must not travel to another host.
  */
 import { RetrieverError } from "../../errors.ts";
+import { onAbort } from "./limits.ts";
 import type { RetrieverWorld } from "./world.ts";
 
 export interface HttpCall {
@@ -99,8 +100,7 @@ async function attemptOnce(
 ): Promise<HttpReply | Failure> {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Error("time limit")), policy.timeoutMs);
-  const stop = (): void => controller.abort(signal?.reason);
-  signal?.addEventListener("abort", stop, { once: true });
+  const forget = onAbort(signal, () => controller.abort(signal?.reason));
   try {
     const response = await world.fetch(call.url, {
       method: call.method,
@@ -126,7 +126,7 @@ async function attemptOnce(
     return connectionFailure(cause, call, policy);
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
+    forget();
     controller.abort();
   }
 }

@@ -2,8 +2,18 @@
  * How much is asked at once and how fast: a limiter for calls in flight, a pace for calls a second, and tasks that
  * stop together. Node's `fetch` keeps connections open between calls, so the limiter bounds the connections as well.
  */
+import { setMaxListeners } from "node:events";
 import type { ScoredPassage } from "../retriever.ts";
 import type { RetrieverWorld } from "./world.ts";
+
+/** Calls `stop` when `signal` aborts, until the function that is returned is called. */
+export function onAbort(signal: AbortSignal | undefined, stop: () => void): () => void {
+  if (signal === undefined) return () => undefined;
+  // One signal ends many calls at once; Node takes more than ten listeners for a leak and warns.
+  setMaxListeners(0, signal);
+  signal.addEventListener("abort", stop, { once: true });
+  return () => signal.removeEventListener("abort", stop);
+}
 
 export interface Limiter {
   /** Runs `work` as soon as fewer than the limit are running, first come first served. */
@@ -15,19 +25,22 @@ export function createLimiter(concurrency: number): Limiter {
   const waiting = new Set<() => void>();
   const turn = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
+      if (running < concurrency) {
+        running++;
+        resolve();
+        return;
+      }
       const start = (): void => {
         waiting.delete(start);
-        signal.removeEventListener("abort", stop);
+        forget();
         running++;
         resolve();
       };
-      const stop = (): void => {
+      const forget = onAbort(signal, () => {
         waiting.delete(start);
         reject(signal.reason);
-      };
-      if (running < concurrency) return start();
+      });
       waiting.add(start);
-      signal.addEventListener("abort", stop, { once: true });
     });
   return {
     run: async (work, signal) => {
@@ -58,22 +71,36 @@ export function createPace(
   };
 }
 
-/** Runs all tasks; when one fails or `signal` aborts, the others are aborted and that error is thrown. */
+export interface Together {
+  /** Most tasks at once. */
+  readonly concurrency: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Runs all tasks in order; when one fails or `signal` aborts, the others are aborted and that error is thrown. */
 export async function runTogether<T>(
   tasks: readonly ((signal: AbortSignal) => Promise<T>)[],
-  signal: AbortSignal | undefined,
+  { concurrency, signal }: Together,
 ): Promise<T[]> {
   signal?.throwIfAborted();
   const group = new AbortController();
-  const stop = (): void => group.abort(signal?.reason);
-  signal?.addEventListener("abort", stop, { once: true });
+  const forget = onAbort(signal, () => group.abort(signal?.reason));
+  const results = new Array<T>(tasks.length);
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (let index = next++; index < tasks.length; index = next++) {
+      group.signal.throwIfAborted();
+      results[index] = await (tasks[index] as (signal: AbortSignal) => Promise<T>)(group.signal);
+    }
+  };
   try {
-    return await Promise.all(tasks.map((task) => task(group.signal)));
+    await Promise.all(Array.from({ length: Math.min(concurrency, tasks.length) }, work));
+    return results;
   } catch (error) {
     group.abort(error);
     throw error;
   } finally {
-    signal?.removeEventListener("abort", stop);
+    forget();
   }
 }
 
@@ -81,15 +108,14 @@ export async function runTogether<T>(
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   signal?.throwIfAborted();
   if (signal === undefined) return work;
-  let stop = (): void => undefined;
+  let forget = (): void => undefined;
   const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
+    forget = onAbort(signal, () => reject(signal.reason));
   });
   try {
     return await Promise.race([work, aborted]);
   } finally {
-    signal.removeEventListener("abort", stop);
+    forget();
   }
 }
 

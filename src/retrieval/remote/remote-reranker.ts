@@ -74,7 +74,7 @@ export async function createRemoteReranker(
       );
       const answers = await runTogether(
         batches.map((batch) => (group) => limiter.run(() => call(batch, k, group), group)),
-        callSignal,
+        { concurrency: options.concurrency, signal: callSignal },
       );
       const answerOf = new Map(answers.flat().map((answer, index) => [asked[index], answer]));
       return questions.map((question) => answerOf.get(question) ?? []);

@@ -86,7 +86,7 @@ function asker(
     const tasks = batches.map(
       (batch) => (group: AbortSignal) => limiter.run(() => call(batch, k, group), group),
     );
-    return (await runTogether(tasks, signal)).flat();
+    return (await runTogether(tasks, { concurrency: options.concurrency, signal })).flat();
   };
 }
 

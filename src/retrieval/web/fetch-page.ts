@@ -11,7 +11,7 @@ import type { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { RetrieverError } from "../../errors.ts";
 import { shownUrl } from "../remote/http.ts";
-import { untilAborted } from "../remote/limits.ts";
+import { onAbort, untilAborted } from "../remote/limits.ts";
 import { htmlText } from "./html-text.ts";
 import { publicTarget, type Resolve } from "./public-address.ts";
 
@@ -62,8 +62,7 @@ export async function fetchPage(
   signal?.throwIfAborted();
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Error("time limit")), limits.timeoutMs);
-  const stop = (): void => controller.abort(signal?.reason);
-  signal?.addEventListener("abort", stop, { once: true });
+  const forget = onAbort(signal, () => controller.abort(signal?.reason));
   try {
     // The look-up of a name cannot be aborted, so waiting for it is.
     return await untilAborted(follow(url, limits, { network, signal: controller.signal }), controller.signal);
@@ -76,7 +75,7 @@ export async function fetchPage(
     throw new RetrieverError(`${shownUrl(url)}: no connection (${code})`, { cause });
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", stop);
+    forget();
     controller.abort();
   }
 }

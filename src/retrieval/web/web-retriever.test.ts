@@ -146,6 +146,13 @@ describe("the budget", () => {
     expect(spent.server.requests).toHaveLength(2);
   });
 
+  test("gets back what was not sent after another query failed", async () => {
+    const { retriever, server } = await serper(() => ({ status: 400, text: "bad" }), { concurrency: 2 });
+    await expect(retriever.retrieve(["a", "b", "c", "d", "e"], 1)).rejects.toThrow('got 400: "bad"');
+    await expect.poll(() => retriever.spent().calls).toBeLessThanOrEqual(1);
+    expect(server.requests.length).toBeLessThanOrEqual(2);
+  });
+
   test("counts an answer that cannot be read", async () => {
     const { retriever } = await serper(() => ({ text: "<html>" }));
     await expect(retriever.retrieve(["a"], 1)).rejects.toThrow('expected JSON, got "<html>"');

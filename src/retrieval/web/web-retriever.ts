@@ -39,7 +39,7 @@ export function createWebRetriever(options: WebRetrieverOptions, world: WebWorld
     const results = firstOfEach(await search(query, k, signal)).slice(0, k);
     const read = await runTogether(
       results.map((result) => (group) => pages.read(result, query, group)),
-      signal,
+      { concurrency: results.length, signal },
     );
     return results.map((result, rank) => ({
       passage: passageOf(result, read[rank] as ReadPage),
@@ -52,12 +52,21 @@ export function createWebRetriever(options: WebRetrieverOptions, world: WebWorld
       checkK(k);
       signal?.throwIfAborted();
       const prepare = (query: string): string => sendableQuery(query.trim(), provider.maxQueryCharacters);
-      return answerDistinct(queries, prepare, (distinct) => {
-        meter.reserve(distinct.length * provider.billed(k, settings), priceOf(options, provider));
-        return runTogether(
-          distinct.map((query) => (group) => answer(query, k, group)),
-          signal,
-        );
+      return answerDistinct(queries, prepare, async (distinct) => {
+        const calls = provider.billed(k, settings);
+        const price = priceOf(options, provider);
+        meter.reserve(distinct.length * calls, price);
+        let started = 0;
+        const start = (query: string) => (group: AbortSignal) => {
+          started++;
+          return answer(query, k, group);
+        };
+        try {
+          return await runTogether(distinct.map(start), { concurrency: options.concurrency, signal });
+        } catch (error) {
+          meter.release((distinct.length - started) * calls, price);
+          throw error;
+        }
       });
     },
   };
