@@ -63,7 +63,7 @@ export class Admission {
     { id, title, text }: Passage,
     { line, position }: { readonly line: number | undefined; readonly position: number },
   ): boolean {
-    const earlier = this.#passages.add(`${title}\n${text}`, position);
+    const earlier = this.#passages.add(title, position, text);
     if (earlier === undefined) return true;
     const { dropDuplicates } = this.#options;
     const fate = dropDuplicates ? "left out" : "kept";

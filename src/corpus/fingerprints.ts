@@ -17,10 +17,10 @@ export class FingerprintTable {
     return this.#positions.byteLength * 3;
   }
 
-  /** The position of an equal text, else undefined, and then the text is remembered with `position`. */
-  add(text: string, position: number): number | undefined {
+  /** The position of equal texts, else undefined, and then the texts are remembered with `position`. */
+  add(text: string, position: number, second = ""): number | undefined {
     if (this.#count * 4 > this.#positions.length * 3) this.#grow();
-    fingerprint(text, print);
+    fingerprint(text, second, print);
     const slot = this.#find(print[0] as number, print[1] as number);
     const seen = this.#positions[slot] as number;
     if (seen > 0) return seen - 1;
@@ -31,7 +31,7 @@ export class FingerprintTable {
 
   /** The position of an equal text that was added. */
   get(text: string): number | undefined {
-    fingerprint(text, print);
+    fingerprint(text, "", print);
     const seen = this.#positions[this.#find(print[0] as number, print[1] as number)] as number;
     return seen > 0 ? seen - 1 : undefined;
   }
@@ -68,19 +68,38 @@ export class FingerprintTable {
 /** The fingerprint that is worked on; a shared pair saves an object for each text. */
 const print = new Uint32Array(2);
 
-/** Two 32-bit lanes over UTF-16 code units, mixed with each other at the end as MurmurHash3 does. */
-function fingerprint(text: string, into: Uint32Array): void {
-  let a = 0x9e3779b9;
-  let b = 0x85ebca6b ^ text.length;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    a = Math.imul(a ^ code, 0x01000193);
-    b = Math.imul(b ^ code, 0x5bd1e995);
+/**
+ * Two 32-bit lanes over UTF-16 code units, two at a time, mixed with each other at the end as MurmurHash3 does. The
+ * lengths are part of it, so that moving the border between the two texts gives another fingerprint.
+ */
+function fingerprint(first: string, second: string, into: Uint32Array): void {
+  into[0] = 0x9e3779b9 ^ first.length;
+  into[1] = 0x85ebca6b ^ second.length;
+  mixText(first, into);
+  mixText(second, into);
+  const a = finish((into[0] as number) ^ Math.imul(into[1] as number, 0x27d4eb2f));
+  into[1] = finish((into[1] as number) ^ Math.imul(a, 0x165667b1));
+  into[0] = a;
+}
+
+function mixText(text: string, into: Uint32Array): void {
+  let a = into[0] as number;
+  let b = into[1] as number;
+  const even = text.length & ~1;
+  for (let i = 0; i < even; i += 2) {
+    const units = text.charCodeAt(i) | (text.charCodeAt(i + 1) << 16);
+    a = Math.imul(a ^ units, 0x9e3779b1);
+    b = Math.imul(b ^ units, 0x5bd1e995);
     a ^= a >>> 15;
     b = (b << 13) | (b >>> 19);
   }
-  a = finish(a ^ Math.imul(b, 0x27d4eb2f));
-  b = finish(b ^ Math.imul(a, 0x165667b1));
+  if (even < text.length) {
+    const unit = text.charCodeAt(even);
+    a = Math.imul(a ^ unit, 0x9e3779b1);
+    b = Math.imul(b ^ unit, 0x5bd1e995);
+    a ^= a >>> 15;
+    b = (b << 13) | (b >>> 19);
+  }
   into[0] = a;
   into[1] = b;
 }
