@@ -58,7 +58,7 @@ export interface Service {
 
 export function createService(retriever: Retriever, options: RetrieverAppOptions): Service {
   const limits = limitsWith(options.limits);
-  const gate = new Gate(limits.concurrency, limits.queue);
+  const gate = new Gate(limits.concurrency, limits.queue, options.now);
   const budget = new ByteBudget(limits.pendingBytes);
   const documents = new DocumentCache(limits.cacheBytes);
   const metrics = createMetrics(() => ({ running: gate.running, waiting: gate.waiting }));
@@ -67,12 +67,15 @@ export function createService(retriever: Retriever, options: RetrieverAppOptions
 
   const inTurn: Service["inTurn"] = (what, work, signal) => {
     if (gate.isFull) throw overloaded(limits);
-    const guarded = (): Promise<Awaited<ReturnType<typeof work>>> =>
-      work().catch((error: unknown) => {
+    const guarded = async () => {
+      try {
+        return await work();
+      } catch (error) {
         if (signal.aborted || error instanceof HttpError) throw error;
         onFailure(error);
         throw failed(what, error);
-      }) as Promise<Awaited<ReturnType<typeof work>>>;
+      }
+    };
     return orAborted(gate.run(guarded, signal), signal);
   };
 
