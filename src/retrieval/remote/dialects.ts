@@ -80,7 +80,9 @@ export const dialects: Readonly<Record<DialectName, Dialect>> = {
       const results = isFields(reply) ? reply.results : undefined;
       if (!Array.isArray(results)) return new Misfit('{"results": a list}', reply);
       return lists([results], queries, (entry) =>
-        isFields(entry) ? found(without(entry, ["score"]), entry.score) : undefined,
+        isFields(entry)
+          ? found(isFields(entry.document) ? entry.document : without(entry, ["score"]), entry.score)
+          : undefined,
       );
     },
   },

@@ -80,6 +80,6 @@ function splitContents(contents: string): { title: string; text: string } {
 }
 
 /** The `contents` of a passage as Search-R1 and FlashRAG write it: the title in quotes, a line end, the text. */
-export function contentsOf({ title, text }: Passage): string {
+export function contentsOf({ title, text }: Pick<Passage, "title" | "text">): string {
   return title === "" ? text : `"${title}"\n${text}`;
 }

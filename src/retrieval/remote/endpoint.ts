@@ -98,9 +98,9 @@ function parse(text: string): unknown {
   }
 }
 
-/** Names that say what is searched; counters and times change and are no part of an identity. */
+/** Names that say what is searched. Counters, for which `passages` and `documents` are common names, change. */
 const factNames =
-  /^(corpus_?hash|index_?hash|method|passages|corpus(_size)?|num_(documents|docs|passages)|documents|model|encoder|index(_type|_name)?|dataset|name)$/i;
+  /^(corpus_?hash|index_?hash|method|corpus(_size)?|num_(documents|docs|passages)|model|encoder|index(_type|_name)?|dataset|name)$/i;
 
 /** The scalars of a reply that say what is searched, also one or two levels down. */
 export function statedFacts(reply: unknown, depth = 0): Facts {

@@ -3,108 +3,116 @@
  * passages. Some servers answer with the passage as a text of their own making; it is found again by its letters and
  * digits. A passage that was not among those of its query is an error: some servers mix the passages of all queries.
  */
-
-import type { Passage } from "../../corpus/passage.ts";
 import { RetrieverError } from "../../errors.ts";
-import type { ScoredPassage } from "../retriever.ts";
+import { sha256 } from "../../shared/hash.ts";
+import type { Reranker, RerankPair } from "../rerank.ts";
 import { contentsOf, isFields } from "./document.ts";
 import { checkHealth, endpointOf } from "./endpoint.ts";
-import { excerpt, fetchJson, type HttpPolicy } from "./http.ts";
+import { excerpt, fetchJson, type HttpPolicy, redact } from "./http.ts";
 import { createLimiter, runTogether, sendableQuery } from "./limits.ts";
 import type { RemoteRerankerOptions } from "./remote-options.ts";
-import { checkK, type RetrieverWorld } from "./world.ts";
+import type { RetrieverWorld } from "./world.ts";
 
-export interface RemoteReranker {
-  readonly identity: { readonly method: string; readonly parameters: Readonly<Record<string, string>> };
-  /** The best `k` of the candidates of each query with the scores of the server, best first. */
-  rerank(
-    queries: readonly string[],
-    candidates: readonly (readonly ScoredPassage[])[],
-    k: number,
-    signal?: AbortSignal,
-  ): Promise<ScoredPassage[][]>;
-}
+const MAX_QUERY_CHARACTERS = 2000;
 
+/** A query with its passages as they are sent; their places in the list are their ids. */
 interface Question {
   readonly query: string;
-  readonly passages: readonly Passage[];
+  readonly contents: readonly string[];
 }
 
-/** Connects to the server of `options`. Throws `RetrieverError` when it does not answer, `ConfigError` without its key. */
+/**
+ * Connects to the server of `options`. Throws `RetrieverError` when it does not answer, `ConfigError` without its key;
+ * scoring throws `RetrieverError` for a reply that does not score each passage of each query once.
+ */
 export async function createRemoteReranker(
   options: RemoteRerankerOptions,
   world: RetrieverWorld,
   signal?: AbortSignal,
-): Promise<RemoteReranker> {
+): Promise<Reranker> {
   const endpoint = endpointOf(options, world, "/rerank");
   const policy: HttpPolicy = { ...options, maxReplyBytes: 256 << 20, secrets: endpoint.secrets };
-  await checkHealth(endpoint, { policy, world, signal });
+  const facts = await checkHealth(endpoint, { policy, world, signal });
   const limiter = createLimiter(options.concurrency);
   const url = `${endpoint.url}/rerank`;
-  const call = async (questions: readonly Question[], k: number, group: AbortSignal) => {
-    const body = {
-      queries: questions.map(({ query }) => sendableQuery(query, 2000)),
-      documents: questions.map(({ passages }) =>
-        passages.map((passage) => ({ id: passage.id, contents: contentsOf(passage) })),
-      ),
-      rerank_topk: k,
-      return_scores: true,
-    };
+  const call = async (questions: readonly Question[], group: AbortSignal): Promise<number[][]> => {
+    const documents = questions.map(({ contents }) =>
+      contents.map((text, place) => ({ id: String(place), contents: text })),
+    );
+    const most = Math.max(...questions.map(({ contents }) => contents.length));
+    const queries = questions.map(({ query }) => query);
+    const body = { queries, documents, rerank_topk: most, return_scores: true };
     const context = { world, signal: group };
     const reply = await fetchJson({ method: "POST", url, headers: endpoint.headers, body }, policy, context);
+    const wrong = (expected: string, came: unknown): RetrieverError =>
+      new RetrieverError(
+        redact(
+          `POST ${url}: expected ${expected}, got ${excerpt(JSON.stringify(came) ?? "nothing")}`,
+          endpoint.secrets,
+        ),
+      );
     const result = isFields(reply) ? reply.result : undefined;
     if (!Array.isArray(result) || result.length !== questions.length)
-      throw new RetrieverError(
-        `POST ${url}: expected {"result": ${questions.length} lists}, got ${excerpt(JSON.stringify(reply))}`,
+      throw wrong(`{"result": ${questions.length} lists}`, reply);
+    return questions.map((question, index) => {
+      const scores = scoresOf(question, result[index]);
+      if (scores !== undefined) return scores;
+      const advice = "; a server that mixes the passages of several queries needs batchSize 1";
+      throw wrong(
+        `each of the ${question.contents.length} passages of the query once, with a score${advice}`,
+        result[index],
       );
-    return questions.map((question, index) => reranked(question, result[index], url).slice(0, k));
+    });
   };
   return {
-    identity: { method: "remote rerank", parameters: { url: endpoint.url } },
-    rerank: async (queries, candidates, k, callSignal) => {
-      checkK(k);
+    identity: { name: `remote ${endpoint.url}`, hash: sha256(JSON.stringify([endpoint.url, facts])) },
+    score: async (pairs, callSignal) => {
+      const questions = questionsOf(pairs);
       const size = options.batchSize;
-      const questions = queries.map((query, index) => ({
-        query,
-        passages: (candidates[index] ?? []).map(({ passage }) => passage),
-      }));
-      const asked = questions.filter(({ passages }) => passages.length > 0);
-      const batches = Array.from({ length: Math.ceil(asked.length / size) }, (_, index) =>
-        asked.slice(index * size, (index + 1) * size),
+      const batches = Array.from({ length: Math.ceil(questions.length / size) }, (_, index) =>
+        questions.slice(index * size, (index + 1) * size),
       );
-      const answers = await runTogether(
-        batches.map((batch) => (group) => limiter.run(() => call(batch, k, group), group)),
+      const scores = await runTogether(
+        batches.map((batch) => (group) => limiter.run(() => call(batch, group), group)),
         { concurrency: options.concurrency, signal: callSignal },
       );
-      const answerOf = new Map(answers.flat().map((answer, index) => [asked[index], answer]));
-      return questions.map((question) => answerOf.get(question) ?? []);
+      return Float32Array.from(scores.flat(2));
     },
   };
 }
 
-/** The server's list as passages of the question, each at most once, by falling score. */
-function reranked({ passages }: Question, list: unknown, url: string): ScoredPassage[] {
-  const wrong = (came: unknown): RetrieverError =>
-    new RetrieverError(
-      `POST ${url}: expected passages of the query with scores, got ${excerpt(JSON.stringify(came) ?? "nothing")}; ` +
-        "a server that mixes the passages of several queries needs batchSize 1",
-    );
-  if (!Array.isArray(list)) throw wrong(list);
-  const left = new Set(passages);
-  const answer = list.map((entry: unknown): ScoredPassage => {
-    const { document, score } = isFields(entry) ? entry : {};
-    const passage = [...left].find((candidate) => isSame(candidate, document));
-    if (passage === undefined || typeof score !== "number" || !Number.isFinite(score)) throw wrong(entry);
-    left.delete(passage);
-    return { passage, score };
-  });
-  return answer.sort((a, b) => b.score - a.score);
+/** Pairs that follow each other with the same query, together. */
+function questionsOf(pairs: readonly RerankPair[]): Question[] {
+  const questions: { readonly query: string; readonly contents: string[] }[] = [];
+  let before: string | undefined;
+  for (const { query, passage } of pairs) {
+    const contents = contentsOf(passage);
+    if (query === before) questions.at(-1)?.contents.push(contents);
+    else questions.push({ query: sendableQuery(query, MAX_QUERY_CHARACTERS), contents: [contents] });
+    before = query;
+  }
+  return questions;
 }
 
-function isSame(passage: Passage, document: unknown): boolean {
-  if (isFields(document) && typeof document.id === "string") return document.id === passage.id;
+/** The score of each passage by its place, or `undefined` when the list does not give each of them once. */
+function scoresOf({ contents }: Question, list: unknown): number[] | undefined {
+  if (!Array.isArray(list) || list.length !== contents.length) return undefined;
+  const scores = new Array<number>(contents.length);
+  const left = new Set(contents.keys());
+  for (const entry of list as unknown[]) {
+    const { document, score } = isFields(entry) ? entry : {};
+    const place = [...left].find((index) => isSame(index, contents[index] as string, document));
+    if (place === undefined || typeof score !== "number" || !Number.isFinite(score)) return undefined;
+    left.delete(place);
+    scores[place] = score;
+  }
+  return scores;
+}
+
+function isSame(place: number, contents: string, document: unknown): boolean {
+  if (isFields(document) && document.id !== undefined) return String(document.id) === String(place);
   const text = isFields(document) ? document.contents : document;
-  return typeof text === "string" && letters(text.replace(/^\(Title:/, "")) === letters(contentsOf(passage));
+  return typeof text === "string" && letters(text.replace(/^\(Title:/, "")) === letters(contents);
 }
 
 function letters(text: string): string {

@@ -5,6 +5,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
+import type { DialectName } from "./dialects.ts";
+import { remoteSourceSchema } from "./remote-options.ts";
 import type { RetrieverWorld } from "./world.ts";
 
 export interface SeenRequest {
@@ -76,6 +78,26 @@ export function cutOff(text: string): Answer {
     response.write(text);
     setTimeout(() => response.destroy(), 20);
   };
+}
+
+export interface Given {
+  readonly dialect?: DialectName;
+  readonly [option: string]: unknown;
+}
+
+/** Options with their defaults; the index of `pyserini` is `wiki 18`. */
+export function optionsFor(url: string, given: Given = {}) {
+  const index = given.dialect === "pyserini" ? { index: "wiki 18" } : {};
+  return remoteSourceSchema.parse({ type: "remote", url, ...index, ...given });
+}
+
+/** Answers /health and /stats with 404, as most servers of the field do. */
+export async function plainServer(answer: (request: SeenRequest, count: number) => Answer) {
+  const server = await startServer((request, count) =>
+    /\/(healthz?|stats)$/.test(request.path) ? { status: 404, text: "" } : answer(request, count),
+  );
+  const asked = (): SeenRequest[] => server.requests.filter(({ path }) => !/\/(healthz?|stats)$/.test(path));
+  return { ...server, asked };
 }
 
 /** A URL at which nothing listens. */
