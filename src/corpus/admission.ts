@@ -96,7 +96,7 @@ export class Admission {
   #placeOf(position: number): string {
     const file = this.#files.findLast((start) => start.position <= position) as FileStart;
     const line = position - file.position;
-    if (file.position === this.#start) return line === 0 ? "the same file" : `line ${line}`;
+    if (file.position === this.#start) return line === 0 ? "an earlier passage of it" : `line ${line}`;
     return line === 0 ? file.path : `${file.path}:${line}`;
   }
 }

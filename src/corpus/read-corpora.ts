@@ -169,7 +169,7 @@ function problemCount({ badLines, duplicateIds, emptyPassages, duplicatePassages
 }
 
 function noPassages(path: string, { problems }: CorpusReport): DataFormatError {
-  const [first] = problems;
+  const first = problems.find(({ kind }) => kind !== "emptyFile");
   const reason = first === undefined ? "" : `; the first problem: ${first.error.message}`;
   return new DataFormatError(
     path,

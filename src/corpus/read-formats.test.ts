@@ -70,6 +70,21 @@ test.each(["a.json", "a.jsonl", "a"])(
   },
 );
 
+test("JSON that holds no objects is refused by what it holds", async () => {
+  await expect(readAs("a.json", "7")).rejects.toThrow(
+    /a\.json:1: expected one JSON object on the line, got the number 7/,
+  );
+  await expect(readAs("b.json", '"abc"')).rejects.toThrow(/got "abc"/);
+});
+
+test("Parquet under the name of JSON Lines is read, an archive of files is refused", async () => {
+  const bytes = await readFile(join(golden, "passages-none.parquet"));
+  expect((await readAs("a.jsonl", bytes)).length).toBe(3);
+  const tar = Buffer.alloc(1024);
+  tar.write("ustar", 257);
+  await expect(readAs("a.tar.gz", gzipSync(tar))).rejects.toThrow(/got an archive of files; unpack it/);
+});
+
 describe("compressed files", () => {
   const ids = ["0", "1", "2", "3", "4", "5"];
   test.each(["corpus.jsonl.zst", "corpus.jsonl.bz2"])("of several parts are read: %s", async (name) => {

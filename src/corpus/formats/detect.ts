@@ -61,9 +61,15 @@ export async function detectFormat(path: string): Promise<CorpusFormat> {
     if (found === "wikipedia") return found;
     throw unknown(path, "an XML file that is no Wikipedia dump");
   }
-  if (found === "json" || found === "jsonl") return found;
+  if (found === "json" || found === "jsonl" || found === "parquet") return found;
   if (named !== undefined) return named;
   if (found !== undefined) return found;
+  if (isArchive(head))
+    throw new DataFormatError(
+      path,
+      undefined,
+      "expected a corpus, got an archive of files; unpack it and name its folder",
+    );
   throw unknown(path, head.length === 0 ? "an empty file" : "a file whose name and content do not tell");
 }
 
@@ -73,6 +79,12 @@ function unknown(path: string, came: string): DataFormatError {
     undefined,
     `expected a corpus, got ${came}; say what it is (--format jsonl, csv, tsv, parquet, markdown, html, text, pdf, docx or wikipedia)`,
   );
+}
+
+/** A tar archive, or a zip archive that is no Word document. */
+function isArchive(head: Uint8Array): boolean {
+  const bytes = Buffer.from(head);
+  return bytes.toString("latin1", 257, 262) === "ustar" || bytes.toString("latin1", 0, 4) === "PK\x03\x04";
 }
 
 const headLength = 4096;

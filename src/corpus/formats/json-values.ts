@@ -26,6 +26,8 @@ export async function* jsonValues(
     if (values.length > 0)
       yield values.map(({ text, line }) => ({ line, ...parseRecord(text, context.path, line) }));
   }
+  const last = scanner.takeLast();
+  if (last !== undefined) yield [{ line: last.line, ...parseRecord(last.text, context.path, last.line) }];
   const open = scanner.openLine;
   if (open !== undefined)
     throw new DataFormatError(
@@ -67,6 +69,15 @@ class ValueScanner {
 
   get isTooLong(): boolean {
     return this.#value !== undefined && this.#value.length > longestValue;
+  }
+
+  /** A number or word that ends with the file. */
+  takeLast(): Value | undefined {
+    const isWhole = this.#value !== undefined && this.#depth === 0 && !this.#isInString;
+    if (!isWhole) return undefined;
+    const last = { text: this.#value ?? "", line: this.#valueLine };
+    this.#value = undefined;
+    return last;
   }
 
   /** The values that end in the next piece of text. */

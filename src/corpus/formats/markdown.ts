@@ -80,14 +80,15 @@ function reduceInline(line: string): string {
     .join("");
 }
 
+/** Spans are at most a thousand characters, so that no line takes time by its length squared. */
 function reduceSpans(text: string): string {
   return text
-    .replace(/!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])/g, "$1")
-    .replace(/\[([^\]]+)\](?:\([^)]*\)|\[[^\]]*\])/g, "$1")
+    .replace(/!\[([^\]]{0,1000})\](?:\([^)]{0,1000}\)|\[[^\]]{0,1000}\])/g, "$1")
+    .replace(/\[([^\]]{1,1000})\](?:\([^)]{0,1000}\)|\[[^\]]{0,1000}\])/g, "$1")
     .replace(/<(https?:[^>\s]+|[^>\s@]+@[^>\s]+)>/g, "$1")
-    .replace(/<\/?[a-zA-Z][^>]*>/g, "")
-    .replace(/(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\1/g, "$2")
-    .replace(/(?<![\p{L}\p{N}])(_{1,3})(?=\S)(.+?)(?<=\S)\1(?![\p{L}\p{N}])/gu, "$2")
+    .replace(/<\/?[a-zA-Z][^>]{0,1000}>/g, "")
+    .replace(/(\*{1,3}|~~)(?=\S)(.{1,1000}?)(?<=\S)\1/g, "$2")
+    .replace(/(?<![\p{L}\p{N}])(_{1,3})(?=\S)(.{1,1000}?)(?<=\S)\1(?![\p{L}\p{N}])/gu, "$2")
     .replace(/\\([!-/:-@[-`{-~])/g, "$1")
     .replace(/&(amp|lt|gt|quot|nbsp|#39);/g, (_, name: string) => entities[name] ?? "");
 }
