@@ -5,22 +5,22 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Tokenizer as LibraryTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { DataFormatError } from "../errors.ts";
 import { exists, fileError, writeFileAtomic } from "../shared/files.ts";
-import { canonicalJson, sha256 } from "../shared/hash.ts";
 import { type BytePairTokenizer, createBytePair, endOfText, padding } from "./byte-pair.ts";
-import type { Tokenizer } from "./tokenizer.ts";
+import {
+  configFormat,
+  type LibraryFileTokenizer,
+  libraryTokenizer,
+  type TokenizerConfig,
+} from "./library-tokenizer.ts";
 
 const modelFile = "tokenizer.json";
 const configFile = "tokenizer_config.json";
+const templateFile = "chat_template.jinja";
 
-/** A tokenizer that the library runs; it is written as it was read. */
-export interface LibraryFileTokenizer extends Tokenizer {
-  /** The content of both files. */
-  readonly files: { readonly model: object; readonly config: object };
-}
+export type { LibraryFileTokenizer } from "./library-tokenizer.ts";
 
 export type WritableTokenizer = BytePairTokenizer | LibraryFileTokenizer;
 
@@ -39,17 +39,24 @@ export async function writeTokenizer(folder: string, tokenizer: WritableTokenize
 export async function readTokenizer(folder: string): Promise<WritableTokenizer> {
   const file = join(folder, modelFile);
   const json = await readJson(file);
-  const configPath = join(folder, configFile);
-  const config = (await exists(configPath)) ? await readJson(configPath) : {};
   const own = ownFormat.safeParse(json);
   if (own.success) return fromOwnFormat(own.data);
   try {
-    return fromLibrary(json as object, configFormat.parse(config), file);
+    return libraryTokenizer(json as object, await readConfig(folder), file);
   } catch (cause) {
     if (cause instanceof DataFormatError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new DataFormatError(file, undefined, `expected a Hugging Face tokenizer: ${reason}`, { cause });
   }
+}
+
+/** A template in a file of its own, as newer libraries write it, wins over the one in the configuration. */
+async function readConfig(folder: string): Promise<TokenizerConfig> {
+  const path = join(folder, configFile);
+  const config = configFormat.parse((await exists(path)) ? await readJson(path) : {});
+  const templatePath = join(folder, templateFile);
+  if (!(await exists(templatePath))) return config;
+  return { ...config, chat_template: await readText(templatePath) };
 }
 
 const byteLevel = {
@@ -162,67 +169,19 @@ function fromOwnFormat({ model, added_tokens }: z.output<typeof ownFormat>): Byt
   });
 }
 
-/** A token is named by its text, or by an object that holds it. */
-const namedToken = z
-  .union([z.string(), z.object({ content: z.string() }).transform((token) => token.content)])
-  .nullish();
-const configFormat = z.looseObject({ eos_token: namedToken, pad_token: namedToken });
-const addedTokensFormat = z.object({
-  added_tokens: z.array(z.looseObject({ id: z.int(), content: z.string() })).default([]),
-});
-
-function fromLibrary(
-  json: object,
-  config: z.output<typeof configFormat>,
-  file: string,
-): LibraryFileTokenizer {
-  const added = addedTokensFormat.parse(json).added_tokens;
-  const library = new LibraryTokenizer(json, { ...config, clean_up_tokenization_spaces: false });
-  const idOf = (token: string): number => {
-    const id = library.token_to_id(token);
-    if (id === undefined)
-      throw new DataFormatError(
-        file,
-        undefined,
-        `${configFile} names ${JSON.stringify(token)}, which has no id`,
-      );
-    return id;
-  };
-  const end = config.eos_token ?? commonEndTokens.find((token) => library.token_to_id(token) !== undefined);
-  if (end == null)
-    throw new DataFormatError(
-      file,
-      undefined,
-      `no token ends a text; name it as "eos_token" in ${configFile}`,
-    );
-  const endOfTextId = idOf(end);
-  return {
-    files: { model: json, config },
-    hash: sha256(canonicalJson({ json, endOfTextId })),
-    vocabularySize: [...library.get_vocab().values()].reduce((most, id) => Math.max(most, id + 1), 0),
-    endOfTextId,
-    paddingId: config.pad_token == null ? endOfTextId : idOf(config.pad_token),
-    specialTokens: added.map((token) => token.content).filter((token) => token.trim() !== ""),
-    encode: (text) => library.encode(text, { add_special_tokens: false }).ids,
-    decode: (tokens) =>
-      tokens.length === 0
-        ? ""
-        : library.decode([...tokens], { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
-  };
-}
-
-const commonEndTokens = ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>"];
-
 async function readJson(file: string): Promise<unknown> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (cause) {
-    throw fileError(`cannot read ${file}`, cause);
-  }
+  const text = await readText(file);
   try {
     return JSON.parse(text);
   } catch (cause) {
     throw new DataFormatError(file, undefined, `expected JSON: ${(cause as Error).message}`, { cause });
+  }
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    throw fileError(`cannot read ${file}`, cause);
   }
 }

@@ -1,3 +1,9 @@
+/** How a model was taught to chat: a Jinja template, and what it calls tokens by name, such as `bos_token`. */
+export interface ChatFormat {
+  readonly template: string;
+  readonly specialTokens: Readonly<Record<string, string>>;
+}
+
 /** Text to token ids and back. Ids are the model's; terms of a lexical index are another matter (`retrieval/analyze`). */
 export interface Tokenizer {
   /** SHA-256 of the vocabulary, merges and added tokens. */
@@ -11,6 +17,8 @@ export interface Tokenizer {
   readonly paddingId: number;
   /** Added tokens that are matched as a whole in any text (tags, control tokens); untrusted text must not hold them. */
   readonly specialTokens: readonly string[];
+  /** Absent where the model knows no chats; `renderChat` uses it. */
+  readonly chat?: ChatFormat;
   encode(text: string): number[];
   decode(tokens: readonly number[]): string;
 }

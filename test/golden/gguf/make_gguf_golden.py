@@ -22,6 +22,7 @@ import transformers
 from gguf import GGMLQuantizationType as T
 from gguf.quants import dequantize, quantize
 from safetensors.numpy import save_file
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
@@ -66,6 +67,28 @@ CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 def vocabulary():
     byte_pieces = sorted(ByteLevel.alphabet())
     return CONTROL + byte_pieces + [merge.replace(" ", "") for merge in MERGES] + ["<tag>"]
+
+
+TEXTS = [
+    "", "the reon 12 123  1", "  the\n\n  1\t2", "<|im_start|>user\nin<|im_end|>\n", "a<tag>b", "naïve 😀 日本 e\u0301", "it's THE'S x=1;\r\n",
+    "x\u0085y\ufeffz\u2003", "[\n    1,\n    22]",
+]
+QWEN2 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+def reference_tokenizer(pre):
+    """What the model's own tokenizer.json says; transformers, loading the GGUF, forgets how words are cut."""
+    vocab = {piece: i for i, piece in enumerate(vocabulary())}
+    tokenizer = Tokenizer(models.BPE(vocab, [tuple(merge.split(" ")) for merge in MERGES]))
+    if pre == "smollm":
+        parts = [pre_tokenizers.Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
+    else:
+        tokenizer.normalizer = normalizers.NFC()
+        parts = [pre_tokenizers.Split(Regex(QWEN2), "isolated"), ByteLevel(add_prefix_space=False, use_regex=False)]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(parts)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in [*CONTROL, "<tag>"]])
+    return tokenizer
 
 
 LLAMA3 = {
@@ -224,6 +247,7 @@ def make_model(output, number, name):
             "tokens": ids,
             "logprobs": logprobs.gather(-1, torch.tensor(ids)[1:, None])[:, 0].tolist(),
             "greedy": greedy(model),
+            "texts": [{"text": text, "ids": reference_tokenizer(pre).encode(text).ids} for text in TEXTS],
         }
     (output / f"{name}.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
 

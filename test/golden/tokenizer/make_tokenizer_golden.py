@@ -88,7 +88,8 @@ def compare(folder):
     print(f"{len(golden['cases'])} texts have equal ids in {folder} (tokenizers {tokenizers.__version__})")
 
 
-if len(sys.argv) > 1:
-    compare(sys.argv[1])
-else:
-    make()
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        compare(sys.argv[1])
+    else:
+        make()
