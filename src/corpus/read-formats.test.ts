@@ -47,6 +47,10 @@ describe("a record of JSON Lines", () => {
     expect(await readAs("a.jsonl", '{"key":"k","title":"T","body":"x","id":1}', options)).toEqual([
       { id: "k", title: "T", text: "x", extra: { id: 1 } },
     ]);
+    // One key may be two parts.
+    expect(
+      await readAs("b.jsonl", '{"key":"k","n":1,"title":"T"}', { columns: { id: "key", text: "key" } }),
+    ).toEqual([{ id: "k", title: "T", text: "k", extra: { n: 1 } }]);
   });
 });
 
