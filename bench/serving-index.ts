@@ -17,6 +17,7 @@ async function answer(asked: Request): Promise<object> {
     calls = callSizesAndQueries(asked.questions);
     return {};
   }
+  const cpu = process.cpuUsage();
   const start = performance.now();
   const end = start + asked.seconds * 1000;
   let queries = 0;
@@ -25,7 +26,8 @@ async function answer(asked: Request): Promise<object> {
     const results = await retriever?.retrieve(call, asked.k);
     queries += results?.length ?? 0;
   }
-  return { seconds: (performance.now() - start) / 1000, queries };
+  const { user, system } = process.cpuUsage(cpu);
+  return { seconds: (performance.now() - start) / 1000, queries, cpuSeconds: (user + system) / 1e6 };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

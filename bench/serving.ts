@@ -4,7 +4,7 @@
  * memory. Everything is on 127.0.0.1; the clients are one process of their own, which on two cores takes one.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -30,6 +30,8 @@ interface Options {
 /** What one side did in one round. */
 interface Round {
   readonly rate: number;
+  /** Processor time of the side, clients not counted; not a number where the system does not tell. */
+  readonly cpuMicroseconds: number;
   readonly p50: number;
   readonly p99: number;
   readonly failures: Readonly<Record<string, number>>;
@@ -98,33 +100,54 @@ async function measure(
   await inProcess.request("open", { index, questions });
   const ours = await startListening(process.execPath, [...cli, "serve", "retriever", index, "--port", "0"]);
   onEnd(() => ours.child.kill());
-  const python = process.env.FORAGER_PYTHON ?? "python3";
-  const peer = await startListening(python, [local("peers/fastapi_retriever.py"), corpus, "0"]).catch(
-    (error: unknown) => {
-      process.stderr.write(`No comparison with FastAPI: ${error instanceof Error ? error.message : error}\n`);
-      return undefined;
-    },
-  );
-  onEnd(() => peer?.child.kill());
+  const peers = await startPeers(corpus);
+  onEnd(() => peers.map(({ child }) => child.kill()));
   const load = (url: string, seconds: number): Promise<Answer> =>
     clients.request("load", { url, questions, connections: options.connections, seconds, k });
   const sides = {
     process: () => inProcess.request("search", { seconds: options.roundSeconds, k }),
-    ours: () => load(ours.url, options.roundSeconds),
-    ...(peer !== undefined && { peer: () => load(peer.url, options.roundSeconds) }),
+    ours: () => withCpu(ours, () => load(ours.url, options.roundSeconds)),
+    ...Object.fromEntries(
+      peers.map((peer) => [peer.name, () => withCpu(peer, () => load(peer.url, options.roundSeconds))]),
+    ),
   };
   const rounds = await takeTurns(options.rounds, sides);
   const memory = watchMemory(ours.child.pid as number);
   const soak = await load(ours.url, options.seconds);
   const samples = memory.end();
-  const data = { options: { ...options, peer: peer?.name }, rounds, soak, memory: samples };
-  return { markdown: render(rounds, soak, samples, options, peer?.name), data };
+  const data = { options, rounds, soak, memory: samples };
+  return { markdown: render(rounds, soak, samples, options), data };
 }
 
 interface Listening {
   readonly child: ChildProcess;
   readonly url: string;
   readonly name: string;
+}
+
+/** Both forms of the FastAPI server; none, with a remark, where Python lacks its packages. */
+async function startPeers(corpus: string): Promise<readonly Listening[]> {
+  const python = process.env.FORAGER_PYTHON ?? "python3";
+  const server = [local("peers/fastapi_retriever.py"), corpus, "0"];
+  try {
+    return [await startListening(python, server), await startListening(python, [...server, "batched"])];
+  } catch (error) {
+    process.stderr.write(`No comparison with FastAPI: ${error instanceof Error ? error.message : error}\n`);
+    return [];
+  }
+}
+
+/** Adds the processor time that a server took meanwhile, as Linux tells it in ticks of 10 ms. */
+async function withCpu({ child }: Listening, work: () => Promise<Answer>): Promise<Answer> {
+  const cpuSeconds = (): number => {
+    const path = `/proc/${child.pid}/stat`;
+    if (!existsSync(path)) return Number.NaN;
+    const fields = readFileSync(path, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  };
+  const before = cpuSeconds();
+  const answer = await work();
+  return { ...answer, cpuSeconds: cpuSeconds() - before };
 }
 
 /** Starts a server that prints a JSON line with its `url` when it is ready. */
@@ -160,7 +183,14 @@ async function takeTurns(
       );
       if (round === 0) continue;
       const failures = (answer.failures ?? {}) as Record<string, number>;
-      results[name]?.push({ rate, p50: Number(answer.p50), p99: Number(answer.p99), failures });
+      const cpuMicroseconds = (Number(answer.cpuSeconds) / Number(answer.queries)) * 1e6;
+      results[name]?.push({
+        rate,
+        cpuMicroseconds,
+        p50: Number(answer.p50),
+        p99: Number(answer.p99),
+        failures,
+      });
     }
   return results;
 }
@@ -191,7 +221,6 @@ function render(
   soak: Answer,
   samples: readonly MemorySample[],
   options: Options,
-  peer: string | undefined,
 ): string {
   const ours = (rounds.ours ?? []).map(({ rate }) => rate);
   const rows = Object.entries(rounds).map(([name, results]) => {
@@ -201,16 +230,17 @@ function render(
       ? [summarise(results.map(({ p50 }) => p50)), summarise(results.map(({ p99 }) => p99))]
       : [];
     return [
-      labels[name] ?? peer ?? name,
+      labels[name] ?? name,
       formatSummary(summarise(rates)),
       name === "ours" ? "1" : formatSummary(summarise(ratio)),
+      `${formatNumber(summarise(results.map(({ cpuMicroseconds }) => cpuMicroseconds)).median)} µs`,
       ...[0, 1].map((place) => (times[place] === undefined ? "" : `${formatNumber(times[place].median)} ms`)),
       String(
         results.flatMap(({ failures }) => Object.values(failures)).reduce((sum, count) => sum + count, 0),
       ),
     ];
   });
-  const head = ["side", "queries/s", "ours over it", "p50", "p99", "errors"];
+  const head = ["side", "queries/s", "ours over it", "CPU/query", "p50", "p99", "errors"];
   const notes = [
     `Median (min-max) of ${options.rounds} rounds of ${options.roundSeconds} s in turn, ${options.connections} connections, ` +
       `calls of 1-64 queries, k = ${options.k}.`,

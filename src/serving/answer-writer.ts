@@ -12,12 +12,14 @@ import { invalid } from "./fields.ts";
 export class AnswerWriter {
   readonly #documents: DocumentCache;
   readonly #most: number;
-  #bytes: Buffer = Buffer.allocUnsafe(16_384);
+  #bytes: Buffer;
   #length = 0;
 
-  constructor(documents: DocumentCache, most: number) {
+  /** For an answer of at most `most` bytes with about `passages` documents. */
+  constructor(documents: DocumentCache, most: number, passages = 1) {
     this.#documents = documents;
     this.#most = most;
+    this.#bytes = Buffer.allocUnsafe(Math.min(most, 1024 + Math.min(passages, 1024) * 1280));
   }
 
   /** JSON as it is. */

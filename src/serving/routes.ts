@@ -45,7 +45,7 @@ function dialectRoutes(service: Service): readonly Route[] {
       service.withBody(request, signal, async (body) => {
         const call = readCall(path, body, context);
         const results = await service.retrieve(call.queries, call.k, signal);
-        const out = service.writer();
+        const out = service.writer(results.length * call.k);
         call.write(out, results);
         return { route: call.dialect, body: out.finish() };
       }),

@@ -10,6 +10,7 @@ import type { Body } from "./fields.ts";
 import { Gate } from "./gate.ts";
 import { HttpError } from "./http-error.ts";
 import { limitsWith, type ServerLimits } from "./limits.ts";
+import { mergeCalls } from "./merge-calls.ts";
 import type { PassageLookup } from "./passage-lookup.ts";
 import { ByteBudget, orAborted, readBody } from "./read-body.ts";
 import type { Rerank } from "./rerank.ts";
@@ -19,6 +20,8 @@ export interface RetrieverAppOptions {
   /** Milliseconds from any fixed start. */
   readonly now: () => number;
   readonly limits?: Partial<ServerLimits>;
+  /** Join calls that wait at the same time into one of up to so many queries (`merge-calls.ts`); absent: never. */
+  readonly mergeQueries?: number;
   /** Passages for a query where the client does not say how many; default 3. */
   readonly defaultK?: number;
   /** The name of the index in `/v1/NAME/search`; default `index`. */
@@ -48,8 +51,8 @@ export interface Service {
   uptime(): number;
   /** Passages for each query. Throws `HttpError` (429, 502), and the signal's reason when it aborts. */
   retrieve(queries: readonly string[], k: number, signal: AbortSignal): Promise<readonly ScoredPassage[][]>;
-  /** For one answer. */
-  writer(): AnswerWriter;
+  /** For an answer with about `passages` documents. */
+  writer(passages?: number): AnswerWriter;
   /** Runs work that costs as much as a search when its turn comes. Throws like `retrieve`. */
   inTurn<T>(what: string, work: () => Promise<T>, signal: AbortSignal): Promise<T>;
   /** Reads a body and holds its bytes while `use` runs. Throws `HttpError` (400, 408, 413, 415, 422, 429). */
@@ -58,6 +61,8 @@ export interface Service {
 
 export function createService(retriever: Retriever, options: RetrieverAppOptions): Service {
   const limits = limitsWith(options.limits);
+  const { mergeQueries } = options;
+  const merged = mergeQueries === undefined ? retriever : mergeCalls(retriever, mergeQueries);
   const gate = new Gate(limits.concurrency, limits.queue, options.now);
   const budget = new ByteBudget(limits.pendingBytes);
   const documents = new DocumentCache(limits.cacheBytes);
@@ -87,10 +92,10 @@ export function createService(retriever: Retriever, options: RetrieverAppOptions
     name: options.name ?? "index",
     metrics,
     uptime: () => (options.now() - start) / 1000,
-    writer: () => new AnswerWriter(documents, limits.answerBytes),
+    writer: (passages) => new AnswerWriter(documents, limits.answerBytes, passages),
     inTurn,
     retrieve: async (queries, k, signal) => {
-      const results = await inTurn("retriever", () => retriever.retrieve(queries, k, signal), signal);
+      const results = await inTurn("retriever", () => merged.retrieve(queries, k, signal), signal);
       if (results.length !== queries.length)
         throw failed(
           "retriever",

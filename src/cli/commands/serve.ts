@@ -41,6 +41,12 @@ const options = {
   "max-k": { type: "integer", value: "N", least: 1, doc: "Most passages for a query; default 1000." },
   concurrency: { type: "integer", value: "N", least: 1, doc: "Calls worked on at one time; default 8." },
   queue: { type: "integer", value: "N", doc: "Calls that may wait before 429; default 2048." },
+  merge: {
+    type: "integer",
+    value: "N",
+    least: 2,
+    doc: "Join waiting calls into one of up to N queries; pays for encoders, not for BM25; default: never.",
+  },
   timeout: { type: "integer", value: "SECONDS", least: 1, doc: "Most time for a request; default 60." },
 } as const;
 type Options = OptionValues<typeof options>;
@@ -85,6 +91,7 @@ export function serveCommandOn(host: ServeHost) {
         stopping: io.signal,
         onFailure: (error) => io.note(failureText(error)),
         ...(options.k !== undefined && { defaultK: options.k }),
+        ...(options.merge !== undefined && { mergeQueries: options.merge }),
         ...(apiKey !== undefined && { apiKey }),
       });
       const { method, corpusHash } = retriever.identity;
