@@ -1,5 +1,5 @@
 /**
- * The embedded engine: trains and samples a decoder of the Llama family inside this process with ONNX Runtime.
+ * The embedded engine: trains and samples a decoder of the Llama family or a relative of it inside this process with ONNX Runtime.
  * Graphs are built when a shape is first met and kept; weights, gradients and moments are arrays of this process
  * that all graphs share.
  */
@@ -8,13 +8,16 @@ import type { Loss } from "../algorithm/loss.ts";
 import { CheckpointError, EngineError } from "../errors.ts";
 import type { Policy } from "../rollout/policy.ts";
 import { canonicalJson } from "../shared/hash.ts";
-import { readTokenizer, type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
+import type { HubOptions } from "../shared/hub.ts";
+import { type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { AdamW, type OptimizerState } from "./adam-graph.ts";
 import { readModel, readOptimizer, writeModel, writeOptimizer } from "./checkpoint.ts";
 import { DecodingModel } from "./decoding-model.ts";
 import { EmbeddedPolicy } from "./embedded-policy.ts";
 import type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "./engine.ts";
+import { openModelFiles } from "./model-files.ts";
 import { type ModelOptions, parameterCount } from "./model-options.ts";
+import { locateModel } from "./model-source.ts";
 import { copyParameters, initializeParameters, type Parameter, zerosLike } from "./parameters.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 
@@ -25,6 +28,8 @@ export interface EmbeddedEngineOptions {
   readonly tokenBudget: number;
   /** Most sequences decoded at once. */
   readonly maxSlots: number;
+  /** Where a model is fetched from that is not on this machine; absent: only paths can be opened. */
+  readonly hub?: HubOptions;
 }
 
 interface Weights {
@@ -40,11 +45,12 @@ export class EmbeddedEngine implements Engine {
   readonly contextLength: number;
   readonly parameterCount: number;
   readonly #parameters: Map<string, Parameter>;
-  readonly #gradients: Map<string, Parameter>;
   readonly #options: EmbeddedEngineOptions;
   readonly #sequences: SequenceRunner;
   readonly #decoding: DecodingModel;
   readonly #policy: EmbeddedPolicy;
+  /** Made when they are first needed: a model that only samples has none. */
+  #gradients: Map<string, Parameter> | undefined;
   #adam: AdamW | undefined;
   #optimizer: OptimizerState | undefined;
 
@@ -55,7 +61,6 @@ export class EmbeddedEngine implements Engine {
     this.contextLength = model.contextLength;
     this.parameterCount = parameterCount(model);
     this.#parameters = parameters;
-    this.#gradients = zerosLike(parameters);
     this.#options = options;
     this.#sequences = new SequenceRunner(model, options);
     this.#decoding = decoding;
@@ -80,11 +85,20 @@ export class EmbeddedEngine implements Engine {
     );
   }
 
-  /** The model of a folder (`config.json`, `model.safetensors`, `tokenizer.json`), without optimiser state. */
-  static async open(folder: string, options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
-    const { model, parameters } = await readModel(folder);
-    const tokenizer = await readTokenizer(folder);
-    return await EmbeddedEngine.#open({ model, parameters, tokenizer, name: folder }, options);
+  /**
+   * A model without optimiser state: a folder as Hugging Face's libraries write it, a GGUF file, `hf:owner/name[@revision]`
+   * or a short name such as `smollm2-135m`. Throws `CheckpointError`, `FileError`, `DataFormatError`, or `HubError`.
+   */
+  static async open(source: string, options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
+    const files = await openModelFiles(await locateModel(source, options.hub));
+    try {
+      const tokenizer = await files.readTokenizer();
+      const parameters = await files.readParameters();
+      const { model } = files;
+      return await EmbeddedEngine.#open({ model, parameters, tokenizer, name: source }, options);
+    } finally {
+      await files.close();
+    }
   }
 
   static async #open(weights: Weights, options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
@@ -106,6 +120,7 @@ export class EmbeddedEngine implements Engine {
   }
 
   async forwardBackward(batch: readonly Datum[], loss: Loss): Promise<LossReport> {
+    this.#gradients ??= zerosLike(this.#parameters);
     return await this.#sequences.forwardBackward(this.#parameters, batch, {
       loss,
       gradients: this.#gradients,
@@ -115,8 +130,9 @@ export class EmbeddedEngine implements Engine {
   async step(options: AdamOptions): Promise<StepReport> {
     this.#adam ??= await AdamW.create(this.#parameters, this.#options);
     this.#optimizer ??= freshOptimizer(this.#parameters);
+    this.#gradients ??= zerosLike(this.#parameters);
     const gradientNorm = await this.#adam.step(this.#parameters, this.#gradients, this.#optimizer, options);
-    for (const { data } of this.#gradients.values()) data.fill(0);
+    this.#forgetGradients();
     this.#policy.invalidate();
     return { gradientNorm };
   }
@@ -145,13 +161,17 @@ export class EmbeddedEngine implements Engine {
     const optimizer = await readOptimizer(folder, this.#parameters);
     for (const [name, { data }] of this.#parameters) data.set((parameters.get(name) as Parameter).data);
     this.#optimizer = optimizer;
-    for (const { data } of this.#gradients.values()) data.fill(0);
+    this.#forgetGradients();
     this.#policy.invalidate();
   }
 
   async snapshot(): Promise<ReferencePolicy> {
     const frozen = copyParameters(this.#parameters);
     return { logprobs: (batch) => this.#sequences.logprobs(frozen, batch) };
+  }
+
+  #forgetGradients(): void {
+    for (const { data } of this.#gradients?.values() ?? []) data.fill(0);
   }
 
   async close(): Promise<void> {

@@ -25,6 +25,11 @@ export async function openWeights(folder: string): Promise<TensorSource> {
     : await SafetensorsFile.open(join(folder, weightsFile));
 }
 
+/** Names of the files that an index lists. Throws `CheckpointError` or `FileError`. */
+export async function readShardNames(index: string): Promise<readonly string[]> {
+  return [...new Set((await readIndex(index)).values())];
+}
+
 class ShardedSafetensors implements TensorSource {
   readonly path: string;
   readonly tensors: ReadonlyMap<string, TensorEntry>;
