@@ -103,6 +103,19 @@ describe("a build that is cut off", () => {
     }
   });
 
+  test("is not joined by a second build of the same folder", async () => {
+    const folder = newFolder();
+    const passages = storeOf(madeUp(20));
+    const first = buildDense(passages, fakeEncoder(), { folder, ...work });
+    const second = buildDense(passages, fakeEncoder(), { folder, ...work });
+    const outcomes = await Promise.allSettled([first, second]);
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    const refused = outcomes.find(({ status }) => status === "rejected") as PromiseRejectedResult;
+    expect(refused.reason).toBeInstanceOf(FileError);
+    expect(refused.reason.message).toMatch(/is being built by process \d+/);
+    expect((await readdir(folder)).sort()).toEqual(["dense.json", "vectors.f16"]);
+  });
+
   test("is not mixed with another one, and the message says what to do", async () => {
     const folder = newFolder();
     const dying = fakeEncoder({

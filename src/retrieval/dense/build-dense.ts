@@ -4,13 +4,14 @@
  * encoded each on its own, so the bytes are the same however often the work was cut off. The finished folder appears
  * by one rename.
  */
-import { readFile, rename, rm } from "node:fs/promises";
+import { mkdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { corpusHasher } from "../../corpus/corpus-hash.ts";
 import { ConfigError, FileError, RetrieverError } from "../../errors.ts";
 import { exists, fileError, writeFileAtomic } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
+import { lockBuild } from "../index-folder-lock.ts";
 import type { PassageStore } from "../passage-store.ts";
 import { type ApproximateOptions, approximateOptionsSchema } from "./approximate.ts";
 import { buildGraph } from "./build-graph.ts";
@@ -70,16 +71,44 @@ export async function buildDense(
     partSize: settings.partSize,
   };
   const building = `${folder}.building`;
-  await claim(building, plan);
-  const file = `vectors.${plan.dtype}`;
-  await encodeAll({ passages, encoder, plan, folder: building, file }, options);
-  const vectors = await hashPart(building, file);
-  const approximate =
-    settings.approximate &&
-    (await buildGraph({ plan, vectors, folder: building }, settings.approximate, options));
-  const manifest: DenseManifest = { ...plan, vectors, ...(approximate && { approximate }) };
-  await writeFileAtomic(join(building, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+  const release = await takeFolder(building, folder);
+  let manifest: DenseManifest;
+  try {
+    manifest = await buildIn(
+      building,
+      { passages, encoder, plan, approximate: settings.approximate },
+      options,
+    );
+  } finally {
+    await release();
+  }
   return await finish(building, folder, manifest);
+}
+
+async function takeFolder(building: string, folder: string): Promise<() => Promise<void>> {
+  try {
+    await mkdir(building, { recursive: true });
+  } catch (cause) {
+    throw fileError(`cannot write ${building}`, cause);
+  }
+  return await lockBuild(building, folder);
+}
+
+async function buildIn(
+  folder: string,
+  work: Pick<Encoding, "passages" | "encoder" | "plan"> & Pick<DenseOptions, "approximate">,
+  options: BuildDenseOptions,
+): Promise<DenseManifest> {
+  const { plan } = work;
+  await claim(folder, plan);
+  const file = `vectors.${plan.dtype}`;
+  await encodeAll({ ...work, folder, file }, options);
+  const vectors = await hashPart(folder, file);
+  const approximate =
+    work.approximate && (await buildGraph({ plan, vectors, folder }, work.approximate, options));
+  const manifest: DenseManifest = { ...plan, vectors, ...(approximate && { approximate }) };
+  await writeFileAtomic(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+  return manifest;
 }
 
 function settingsOf({ dtype, approximate, partSize }: BuildDenseOptions): DenseOptions {
