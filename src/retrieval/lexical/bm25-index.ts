@@ -11,7 +11,7 @@ import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.t
 import type { Bm25Options } from "./bm25-options.ts";
 import { QueryTerms } from "./query-terms.ts";
 import { Ranker, type TermEntries } from "./ranking.ts";
-import type { Ranking } from "./top-heap.ts";
+import type { Ranking } from "./top-k.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 /** The entries of the terms of an index, wherever they are kept. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Ranker, type TermEntries } from "./ranking.ts";
-import type { Ranking } from "./top-heap.ts";
+import type { Ranking } from "./top-k.ts";
 
 /** Every entry added in the order of the terms, then sorted. */
 function bruteForce(terms: readonly TermEntries[], k: number): [position: number, score: number][] {

@@ -7,13 +7,15 @@
  * is changed only where no sum of the query can be rounded (`isOrderFree`), otherwise nothing is left out.
  */
 
-import { type Ranking, TopHeap } from "./top-heap.ts";
+import { type Ranking, TopK } from "./top-k.ts";
 import {
   addAll,
   addListed,
   addToFound,
   floorOf,
   keepAbove,
+  listAbove,
+  listLone,
   lookUp,
   offerListed,
   offerWindow,
@@ -54,29 +56,32 @@ export interface Window {
   count: number;
 }
 
-/** Passages in a window, at most: their sums take 512 KiB. */
-const WINDOW = 1 << 16;
+/** Passages in a window; a multiple of `GROUP`. */
+const WINDOW = 1 << 15;
 /** When more than one passage in so many has an entry, going through all sums beats a list of those touched. */
 const DENSE_SHARE = 3;
-/** Finding the floor costs about as much as adding so many entries for each passage listed. */
-const FLOOR_COST = 2;
+/** The floor is looked for among the first k times so many passages listed, those with the most influential terms. */
+const FLOOR_PASSAGES = 6;
+/** Looking for it costs about as much as adding so many entries for each of those passages. */
+const FLOOR_COST = 4;
 /** A look-up costs about as much as adding so many entries. */
 const LOOKUP_COST = 16;
 
-/** Owns working memory of some 800 KiB and serves one query at a time. */
+/** Owns working memory of some 400 KiB and serves one query at a time. */
 export class Ranker {
   readonly #passageCount: number;
   readonly #window: Window;
-  readonly #heap = new TopHeap(16);
+  readonly #top = new TopK();
+  /** For the search for floors. */
+  #work = new Float64Array(0);
 
   constructor(passageCount: number) {
     this.#passageCount = passageCount;
-    const size = Math.min(WINDOW, passageCount);
     this.#window = {
       start: 0,
       end: 0,
-      sums: new Float64Array(size),
-      places: new Uint32Array(size),
+      sums: new Float64Array(WINDOW),
+      places: new Uint32Array(WINDOW),
       count: 0,
     };
   }
@@ -84,8 +89,10 @@ export class Ranker {
   /** The best `k` of the passages that hold a term, equal scores by position. */
   rank(terms: readonly TermEntries[], k: number): Ranking {
     const window = this.#window;
-    const capacity = Math.min(k, this.#passageCount, countEntries(terms, terms.length));
-    this.#heap.reset(capacity);
+    const capacity = Math.min(k, this.#passageCount, countEntries(terms, 0, terms.length));
+    this.#top.reset(capacity);
+    if (this.#work.length < FLOOR_PASSAGES * capacity)
+      this.#work = new Float64Array(FLOOR_PASSAGES * capacity);
     const canPrune = isOrderFree(terms);
     const cursors = cursorsOf(terms, canPrune);
     for (let start = 0; start < this.#passageCount; start = window.end) {
@@ -93,15 +100,16 @@ export class Ranker {
       window.end = Math.min(start + WINDOW, this.#passageCount);
       window.count = 0;
       if (!canPrune) this.#addEverything(cursors);
-      else if (boundOf(cursors, cursors.length) <= this.#heap.threshold) break;
+      else if (boundOf(cursors, cursors.length) <= this.#top.threshold) break;
       else this.#rankWindow(cursors, capacity);
+      this.#top.settle();
     }
-    return this.#heap.take();
+    return this.#top.take();
   }
 
   #addEverything(cursors: readonly Cursor[]): void {
     for (const cursor of cursors) addAll(cursor, this.#window);
-    offerWindow(this.#window, this.#heap);
+    offerWindow(this.#window, this.#top, 0);
   }
 
   /**
@@ -110,35 +118,51 @@ export class Ranker {
    */
   #rankWindow(cursors: readonly Cursor[], k: number): void {
     const window = this.#window;
-    const share = (window.end - window.start) / this.#passageCount;
-    let floor = this.#heap.threshold;
+    const size = window.end - window.start;
+    const share = size / this.#passageCount;
+    let floor = this.#top.threshold;
+    let lead = leadOf(cursors, floor);
     let left = cursors.length;
-    for (; left > 0 && boundOf(cursors, left) > floor; left--) {
-      const remaining = countEntries(cursors, left) * share;
-      if (window.count >= k && remaining > FLOOR_COST * window.count) {
-        floor = Math.max(floor, floorOf(window, k));
-        if (boundOf(cursors, left) <= floor) break;
+    if (left - lead === 1) {
+      left = lead;
+      listLone(cursors[lead] as Cursor, window, floor - boundOf(cursors, lead));
+    }
+    for (; left > lead; left--) {
+      const rest = countEntries(cursors, lead, left) * share;
+      const probed = Math.min(window.count, FLOOR_PASSAGES * k);
+      if (probed >= k && rest > FLOOR_COST * probed) {
+        floor = Math.max(floor, floorOf(window, k, { count: probed, work: this.#work }));
+        lead = leadOf(cursors, floor);
+        if (lead >= left) break;
       }
-      if ((window.count + remaining) * DENSE_SHARE > window.end - window.start) {
-        this.#addRest(cursors, left);
+      if ((window.count + rest) * DENSE_SHARE > size) {
+        this.#addDense(cursors, left, floor);
         return;
       }
       addListed(cursors[left - 1] as Cursor, window);
     }
-    if (left > 0) this.#addFollowers(cursors, left, floor);
-    offerListed(window, this.#heap);
+    this.#addFollowers(cursors, left, floor);
+    offerListed(window, this.#top, floor);
   }
 
-  /** Adds the first `left` terms without a list, and offers all passages. */
-  #addRest(cursors: readonly Cursor[], left: number): void {
-    for (let i = left - 1; i >= 0; i--) addAll(cursors[i] as Cursor, this.#window);
-    offerWindow(this.#window, this.#heap);
+  /** Ends a window by adding the leading ones of the first `left` terms without a list. */
+  #addDense(cursors: readonly Cursor[], left: number, floor: number): void {
+    const window = this.#window;
+    const lead = leadOf(cursors, floor);
+    for (let i = left - 1; i >= lead; i--) addAll(cursors[i] as Cursor, window);
+    if (lead > 0) {
+      listAbove(window, floor - boundOf(cursors, lead));
+      this.#addFollowers(cursors, lead, floor);
+      offerListed(window, this.#top, floor);
+      window.sums.fill(0);
+    } else offerWindow(window, this.#top, floor);
   }
 
   /** Adds the first `left` terms to the passages listed, of which only those that may exceed the floor are kept. */
   #addFollowers(cursors: readonly Cursor[], left: number, floor: number): void {
     const window = this.#window;
     const share = (window.end - window.start) / this.#passageCount;
+    if (left === 0) return;
     keepAbove(window, floor - boundOf(cursors, left));
     let isSorted = false;
     for (let i = left - 1; i >= 0 && window.count > 0; i--) {
@@ -154,10 +178,10 @@ export class Ranker {
   }
 }
 
-/** The entries of the first `length` terms. */
-function countEntries(terms: readonly TermEntries[], length: number): number {
+/** The entries of the terms from `first` to `end` (exclusive). */
+function countEntries(terms: readonly TermEntries[], first: number, end: number): number {
   let count = 0;
-  for (let i = 0; i < length; i++) {
+  for (let i = first; i < end; i++) {
     const { from, to } = terms[i] as TermEntries;
     count += to - from;
   }
@@ -191,6 +215,13 @@ function cursorsOf(terms: readonly TermEntries[], canSort: boolean): Cursor[] {
 /** The most that the first `length` terms add to one passage. */
 function boundOf(cursors: readonly Cursor[], length: number): number {
   return length === 0 ? 0 : (cursors[length - 1] as Cursor).bound;
+}
+
+/** The first term that lifts a passage above the floor, with those before it. */
+function leadOf(cursors: readonly Cursor[], floor: number): number {
+  let lead = 0;
+  while (lead < cursors.length && (cursors[lead] as Cursor).bound <= floor) lead++;
+  return lead;
 }
 
 /**

@@ -3,7 +3,11 @@
  * large body. They work on one window of the corpus; cursors stop at its end.
  */
 import type { Cursor, Window } from "./ranking.ts";
-import type { TopHeap } from "./top-heap.ts";
+import { nthLargest } from "./select.ts";
+import type { TopK } from "./top-k.ts";
+
+/** The size of a window is a multiple of this. */
+export const GROUP = 4;
 
 /** Adds the entries of a term. */
 export function addAll(cursor: Cursor, window: Window): void {
@@ -33,6 +37,35 @@ export function addListed(cursor: Cursor, window: Window): void {
     sums[place] = sum + weight * (impacts[i] as number);
   }
   cursor.at = i;
+  window.count = count;
+}
+
+/** Adds those entries of the first term of a window that are above `limit`, and lists their passages. */
+export function listLone(cursor: Cursor, window: Window, limit: number): void {
+  const { passages, impacts, to, weight } = cursor;
+  const { sums, places, start, end } = window;
+  let count = 0;
+  let i = cursor.at;
+  for (; i < to; i++) {
+    const passage = passages[i] as number;
+    if (passage >= end) break;
+    const sum = weight * (impacts[i] as number);
+    if (sum <= limit) continue;
+    sums[passage - start] = sum;
+    places[count++] = passage - start;
+  }
+  cursor.at = i;
+  window.count = count;
+}
+
+/** Lists the passages whose sum is above `limit`. */
+export function listAbove(window: Window, limit: number): void {
+  const { sums, places } = window;
+  let count = 0;
+  for (let place = 0; place < sums.length; place += GROUP) {
+    if (sumOfGroup(sums, place) <= limit) continue;
+    for (let i = place; i < place + GROUP; i++) if ((sums[i] as number) > limit) places[count++] = i;
+  }
   window.count = count;
 }
 
@@ -83,29 +116,16 @@ function seek(cursor: Cursor, passage: number): number {
 }
 
 /**
- * A score just below the k-th largest sum of the listed passages (at least k), which no passage of the best k
- * can have, even where scores are equal.
+ * A score just below the k-th largest of the first `count` listed sums (at least k), which no passage of the best k
+ * can have, even where scores are equal. `work` is overwritten and holds at least as many values.
  */
-export function floorOf({ sums, places, count }: Window, k: number): number {
-  const best = new Float64Array(k);
-  for (let c = 0; c < count; c++) {
-    const sum = sums[places[c] as number] as number;
-    if (sum > (best[0] as number)) replaceLeast(best, sum);
-  }
-  return (best[0] as number) * (1 - 2 ** -50);
-}
-
-/** Puts a value in place of the least, the first of a heap. */
-function replaceLeast(heap: Float64Array, value: number): void {
-  let at = 0;
-  for (let child = 1; child < heap.length; child = 2 * at + 1) {
-    const right = child + 1;
-    if (right < heap.length && (heap[right] as number) < (heap[child] as number)) child = right;
-    if ((heap[child] as number) >= value) break;
-    heap[at] = heap[child] as number;
-    at = child;
-  }
-  heap[at] = value;
+export function floorOf(
+  { sums, places }: Window,
+  k: number,
+  { count, work }: { readonly count: number; readonly work: Float64Array },
+): number {
+  for (let c = 0; c < count; c++) work[c] = sums[places[c] as number] as number;
+  return nthLargest(work, count, k) * (1 - 2 ** -50);
 }
 
 /** Keeps the listed passages whose sum is above `limit` and clears the sums of the others. */
@@ -132,27 +152,41 @@ export function sortPlaces({ places, count }: Window): void {
     }
 }
 
-/** Offers all passages that have a sum, and clears the sums. The threshold rises soon, so that few pass it. */
-export function offerWindow({ sums, start, end }: Window, heap: TopHeap): void {
-  let { threshold } = heap;
-  for (let place = 0; place < end - start; place++) {
-    const sum = sums[place] as number;
-    if (sum <= threshold) continue;
-    heap.offer(start + place, sum);
-    threshold = heap.threshold;
+/**
+ * Offers all passages that have a sum above the floor, and clears the sums. Four are looked at together: none of them is above the
+ * threshold unless all of them together are.
+ */
+export function offerWindow({ sums, start }: Window, top: TopK, floor: number): void {
+  let threshold = Math.max(floor, top.threshold);
+  for (let place = 0; place < sums.length; place += GROUP) {
+    if (sumOfGroup(sums, place) <= threshold) continue;
+    for (let i = place; i < place + GROUP; i++) {
+      const sum = sums[i] as number;
+      if (sum <= threshold) continue;
+      top.offer(start + i, sum);
+      if (top.threshold > threshold) threshold = top.threshold;
+    }
   }
-  sums.fill(0, 0, end - start);
+  sums.fill(0);
 }
 
-/** Offers the listed passages and clears their sums. */
-export function offerListed({ sums, places, start, count }: Window, heap: TopHeap): void {
-  let { threshold } = heap;
+function sumOfGroup(sums: Float64Array, place: number): number {
+  return (
+    (sums[place] as number) +
+    (sums[place + 1] as number) +
+    ((sums[place + 2] as number) + (sums[place + 3] as number))
+  );
+}
+
+/** Offers the listed passages whose sum is not below the floor, and clears their sums. */
+export function offerListed({ sums, places, start, count }: Window, top: TopK, floor: number): void {
+  let threshold = Math.max(floor, top.threshold);
   for (let c = 0; c < count; c++) {
     const place = places[c] as number;
     const sum = sums[place] as number;
     sums[place] = 0;
     if (sum < threshold) continue;
-    heap.offer(start + place, sum);
-    threshold = heap.threshold;
+    top.offer(start + place, sum);
+    if (top.threshold > threshold) threshold = top.threshold;
   }
 }

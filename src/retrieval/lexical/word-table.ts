@@ -7,21 +7,27 @@ import { GrowingArray } from "./growing-array.ts";
 
 /** Longer words are not remembered. */
 const LONGEST_WORD = 40;
+/** Fields of an entry. */
+const FIELDS = 4;
+const HASH = 0;
+const LETTERS_END = 1;
+/** The code when there is one, else where the codes begin in `#codes`. */
+const CODE = 2;
+const CODE_COUNT = 3;
 
 export class WordTable {
   readonly #make: (word: string) => readonly number[];
   readonly #mostWords: number;
   /** Entry of each slot plus 1; 0 is a free slot. The size is a power of two, at least twice the entries. */
   #slots = new Uint32Array(1 << 12);
-  readonly #hashes = new GrowingArray(Uint32Array);
-  /** Where each entry's letters begin in `#letters`, and its codes in `#codes`; they end where the next entry's begin. */
-  readonly #letterStarts = new GrowingArray(Uint32Array);
+  /** (words, FIELDS) Together, since they are read together. */
+  readonly #entries = new GrowingArray(Int32Array);
   readonly #letters = new GrowingArray(Uint16Array);
-  readonly #codeStarts = new GrowingArray(Uint32Array);
   readonly #codes = new GrowingArray(Int32Array);
-  /** The word read last: its letters, as many as are kept, and their hash. */
-  readonly #word = new Uint16Array(LONGEST_WORD);
-  #hash = 0;
+  #count = 0;
+  /** The text at hand as UTF-16 code units. */
+  #bytes = Buffer.alloc(1 << 13);
+  #units = unitsOf(this.#bytes);
   readonly #found = new GrowingArray(Int32Array);
 
   /**
@@ -31,17 +37,24 @@ export class WordTable {
   constructor(make: (word: string) => readonly number[], mostWords = 1 << 21) {
     this.#make = make;
     this.#mostWords = mostWords;
-    this.clear();
   }
 
   /** The codes of the words of `text`, in order; they are overwritten by the next call. */
   codesOf(text: string): Int32Array {
     const found = this.#found;
     found.length = 0;
-    for (let start = 0; start < text.length; ) {
-      const end = this.#readWord(text, start);
-      if (end > start) this.#appendCodes(text, start, end);
-      start = end + 1;
+    this.#read(text);
+    const units = this.#units;
+    let hash = 0;
+    let start = 0;
+    for (let at = 0; at <= text.length; at++) {
+      const letter = at === text.length ? 0 : letterOf(units[at] as number);
+      if (letter !== 0) hash = (Math.imul(hash ^ letter, 0x01000193) + 0x9e3779b9) | 0;
+      else {
+        if (at > start) this.#appendCodes(start, at, hash ^ (hash >>> 15));
+        hash = 0;
+        start = at + 1;
+      }
     }
     return found.data.subarray(0, found.length);
   }
@@ -49,83 +62,88 @@ export class WordTable {
   /** Forgets all words. */
   clear(): void {
     this.#slots = new Uint32Array(1 << 12);
-    for (const array of [this.#hashes, this.#letterStarts, this.#letters, this.#codeStarts, this.#codes])
-      array.length = 0;
-    this.#letterStarts.push(0);
-    this.#codeStarts.push(0);
+    for (const array of [this.#entries, this.#letters, this.#codes]) array.length = 0;
+    this.#count = 0;
   }
 
-  /** Reads letters from `start` on; returns where the word ends, which is `start` when there is none. */
-  #readWord(text: string, start: number): number {
-    const word = this.#word;
-    let hash = 0;
-    let at = start;
-    for (; at < text.length; at++) {
-      const letter = letterOf(text.charCodeAt(at));
-      if (letter === 0) break;
-      if (at - start < LONGEST_WORD) word[at - start] = letter;
-      hash = (Math.imul(hash ^ letter, 0x01000193) + 0x9e3779b9) | 0;
+  #read(text: string): void {
+    if (text.length > this.#units.length) {
+      this.#bytes = Buffer.alloc(text.length * 4);
+      this.#units = unitsOf(this.#bytes);
     }
-    this.#hash = (hash ^ (hash >>> 15)) >>> 0;
-    return at;
+    this.#bytes.write(text, 0, "utf16le");
   }
 
-  #appendCodes(text: string, start: number, end: number): void {
+  /** Appends the codes of the word from `start` to `end`. */
+  #appendCodes(start: number, end: number, hash: number): void {
     const length = end - start;
     if (length > LONGEST_WORD) {
-      for (const code of this.#make(text.slice(start, end))) this.#found.push(code);
+      for (const code of this.#make(this.#wordAt(start, length))) this.#found.push(code);
       return;
     }
     const slots = this.#slots;
+    const entries = this.#entries.data;
     const mask = slots.length - 1;
-    let slot = this.#hash & mask;
+    let slot = hash & mask;
     for (let entry = slots[slot] as number; entry !== 0; entry = slots[slot] as number) {
-      if (this.#isEntry(entry - 1, length)) {
-        this.#appendEntry(entry - 1);
+      const at = (entry - 1) * FIELDS;
+      if (entries[at + HASH] === hash && this.#isEntry(at, start, length)) {
+        this.#appendEntry(at);
         return;
       }
       slot = (slot + 1) & mask;
     }
-    this.#add(length, slot);
+    this.#add(this.#wordAt(start, length), hash, slot);
   }
 
-  #appendEntry(entry: number): void {
-    const codes = this.#codes.data;
-    const end = this.#codeStarts.data[entry + 1] as number;
-    for (let i = this.#codeStarts.data[entry] as number; i < end; i++) this.#found.push(codes[i] as number);
+  #wordAt(start: number, length: number): string {
+    const letters = Array.from(this.#units.subarray(start, start + length), letterOf);
+    let word = "";
+    for (let i = 0; i < length; i += 4096) word += String.fromCharCode(...letters.slice(i, i + 4096));
+    return word;
   }
 
-  #isEntry(entry: number, length: number): boolean {
-    if (this.#hashes.data[entry] !== this.#hash) return false;
-    const start = this.#letterStarts.data[entry] as number;
-    if ((this.#letterStarts.data[entry + 1] as number) - start !== length) return false;
+  #appendEntry(at: number): void {
+    const entries = this.#entries.data;
+    const count = entries[at + CODE_COUNT] as number;
+    const code = entries[at + CODE] as number;
+    if (count === 1) this.#found.push(code);
+    else for (let i = 0; i < count; i++) this.#found.push(this.#codes.data[code + i] as number);
+  }
+
+  #isEntry(at: number, start: number, length: number): boolean {
+    const entries = this.#entries.data;
+    const from = at === 0 ? 0 : (entries[at - FIELDS + LETTERS_END] as number);
+    if ((entries[at + LETTERS_END] as number) - from !== length) return false;
     const letters = this.#letters.data;
-    for (let i = 0; i < length; i++) if (letters[start + i] !== this.#word[i]) return false;
+    const units = this.#units;
+    for (let i = 0; i < length; i++)
+      if (letters[from + i] !== letterOf(units[start + i] as number)) return false;
     return true;
   }
 
-  #add(length: number, slot: number): void {
-    const word = this.#word.subarray(0, length);
-    const codes = this.#make(String.fromCharCode(...word));
+  #add(word: string, hash: number, slot: number): void {
+    const codes = this.#make(word);
     for (const code of codes) this.#found.push(code);
-    if (this.#hashes.length === this.#mostWords) {
+    if (this.#count === this.#mostWords) {
       this.clear();
       return;
     }
-    for (const letter of word) this.#letters.push(letter);
-    for (const code of codes) this.#codes.push(code);
-    this.#letterStarts.push(this.#letters.length);
-    this.#codeStarts.push(this.#codes.length);
-    this.#hashes.push(this.#hash);
-    this.#slots[slot] = this.#hashes.length;
-    if (this.#hashes.length * 2 > this.#slots.length) this.#enlarge();
+    for (let i = 0; i < word.length; i++) this.#letters.push(word.charCodeAt(i));
+    this.#entries.push(hash);
+    this.#entries.push(this.#letters.length);
+    this.#entries.push(codes.length === 1 ? (codes[0] as number) : this.#codes.length);
+    this.#entries.push(codes.length);
+    if (codes.length > 1) for (const code of codes) this.#codes.push(code);
+    this.#slots[slot] = ++this.#count;
+    if (this.#count * 2 > this.#slots.length) this.#enlarge();
   }
 
   #enlarge(): void {
     const slots = new Uint32Array(this.#slots.length * 2);
     const mask = slots.length - 1;
-    for (let entry = 0; entry < this.#hashes.length; entry++) {
-      let slot = (this.#hashes.data[entry] as number) & mask;
+    for (let entry = 0; entry < this.#count; entry++) {
+      let slot = (this.#entries.data[entry * FIELDS + HASH] as number) & mask;
       while (slots[slot] !== 0) slot = (slot + 1) & mask;
       slots[slot] = entry + 1;
     }
@@ -133,20 +151,28 @@ export class WordTable {
   }
 }
 
+function unitsOf(bytes: Buffer): Uint16Array {
+  return new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
+}
+
 const UNKNOWN = 0;
-const LETTER = 1;
-const OTHER = 2;
-/** What each UTF-16 code unit is, found out when it is first met. */
-const kinds = new Uint8Array(1 << 16);
+/** No letter has this code. */
+const OTHER = 1;
+/** Each UTF-16 code unit as a letter of a word, or `OTHER`; what is not ASCII is found out when it is first met. */
+const letters = new Uint16Array(1 << 16);
+for (let code = 0; code < 128; code++) {
+  const character = String.fromCharCode(code).toLowerCase();
+  letters[code] = /[a-z0-9]/.test(character) ? character.charCodeAt(0) : OTHER;
+}
 
 /** The code unit if it may be part of a word, ASCII letters in lower case; else 0. Halves of a pair count as letters. */
 function letterOf(code: number): number {
-  if (code < 128) {
-    if (code >= 97 ? code <= 122 : code >= 48 && code <= 57) return code;
-    return code >= 65 && code <= 90 ? code + 32 : 0;
+  let letter = letters[code] as number;
+  if (letter === UNKNOWN) {
+    letter = isLetter(code) ? code : OTHER;
+    letters[code] = letter;
   }
-  if (kinds[code] === UNKNOWN) kinds[code] = isLetter(code) ? LETTER : OTHER;
-  return kinds[code] === LETTER ? code : 0;
+  return letter === OTHER ? 0 : letter;
 }
 
 function isLetter(code: number): boolean {
