@@ -2,9 +2,11 @@
 import type { Command } from "./command.ts";
 import { askCommand } from "./commands/ask.ts";
 import { compareCommand } from "./commands/compare.ts";
+import { completeCommand } from "./commands/complete.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { evalCommand } from "./commands/eval.ts";
 import { indexCommand } from "./commands/index-corpus.ts";
+import { modelsCommand } from "./commands/models.ts";
 import { quickstartCommand } from "./commands/quickstart.ts";
 import { reportCommand } from "./commands/report.ts";
 import { scoreCommand } from "./commands/score.ts";
@@ -19,6 +21,8 @@ export const commands: readonly Command[] = [
   evalCommand,
   compareCommand,
   askCommand,
+  completeCommand,
+  modelsCommand,
   reportCommand,
   indexCommand,
   searchCommand,

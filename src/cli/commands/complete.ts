@@ -1,0 +1,100 @@
+/** `forager complete`: one completion of one prompt, with the log-probability of every token. */
+import { availableParallelism } from "node:os";
+import { UsageError } from "../../errors.ts";
+import type { SamplingOptions } from "../../rollout/policy.ts";
+import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
+import { defineCommand } from "../command.ts";
+import { hubSettings } from "../hub-settings.ts";
+
+export const completeCommand = defineCommand({
+  name: "complete",
+  summary: "Continue a text with a model.",
+  details:
+    "The prompt is taken as it is, after the token that begins a text where the model's tokenizer puts one. With --chat\n" +
+    "it is what a user says, and the model's own chat template is put around it.",
+  args: [],
+  options: {
+    model: {
+      type: "text",
+      value: "MODEL",
+      doc: "A folder, a .gguf file, smollm2-135m or hf:owner/name[@revision].",
+      isRequired: true,
+    },
+    prompt: { type: "text", value: "TEXT", doc: "What is continued.", isRequired: true },
+    "max-tokens": { type: "integer", value: "N", least: 1, doc: "Most tokens to sample; default 128." },
+    temperature: { type: "text", value: "T", doc: "0 (default) takes the likeliest token; 1 samples." },
+    "top-p": { type: "text", value: "P", doc: "Nucleus mass in (0, 1]; default 1." },
+    "top-k": { type: "integer", value: "K", least: 0, doc: "Likeliest tokens kept; default 0, all." },
+    seed: { type: "integer", value: "N", least: 0, doc: "Equal seeds give equal completions; default 1." },
+    stop: { type: "list", value: "TEXT", doc: "End after this text; repeatable." },
+    chat: { type: "flag", doc: "Put the model's chat template around the prompt." },
+  },
+  examples: [
+    'complete --model smollm2-135m --chat --prompt "Which river flows through Prague?"',
+    'complete --model models/smollm2 --prompt "The river" --max-tokens 32 --json',
+  ],
+  async run({ options }, io) {
+    const { EmbeddedEngine } = await import("../../engine/embedded-engine.ts");
+    const sampling = samplingOptions(options);
+    const engine = await EmbeddedEngine.open(options.model as string, {
+      threads: availableParallelism(),
+      tokenBudget: 4096,
+      maxSlots: 1,
+      hub: hubSettings(process.env, io),
+    });
+    try {
+      const prompt = options.prompt as string;
+      const { tokenizer } = engine;
+      const tokens = options.chat
+        ? await chatTokens(tokenizer, prompt, io.now())
+        : plainTokens(tokenizer, prompt);
+      const context = { text: tokenizer.decode(tokens), tokens, seed: options.seed ?? 1 };
+      const [completion] = await engine.policy().complete([context], sampling, io.signal);
+      const { text = "", tokens: sampled = [], logprobs = [], finishReason } = completion ?? {};
+      io.print(text);
+      return { json: { text, tokens: sampled, logprobs, finishReason, promptTokens: tokens.length } };
+    } finally {
+      await engine.close();
+    }
+  },
+});
+
+function plainTokens(tokenizer: Tokenizer, prompt: string): number[] {
+  const begin = tokenizer.beginOfTextId === undefined ? [] : [tokenizer.beginOfTextId];
+  const tokens = [...begin, ...tokenizer.encode(prompt)];
+  if (tokens.length === 0) throw new UsageError("complete: the prompt is empty; give a --prompt");
+  return tokens;
+}
+
+async function chatTokens(tokenizer: Tokenizer, prompt: string, today: Date): Promise<number[]> {
+  if (tokenizer.chat === undefined)
+    throw new UsageError("complete: the model has no chat template; leave --chat out");
+  const { renderChat } = await import("../../tokenizer/chat-template.ts");
+  const messages = [{ role: "user", content: prompt }];
+  return tokenizer.encode(renderChat(tokenizer.chat, messages, { addGenerationPrompt: true, today }));
+}
+
+interface GivenOptions {
+  readonly "max-tokens"?: number | undefined;
+  readonly temperature?: string | undefined;
+  readonly "top-p"?: string | undefined;
+  readonly "top-k"?: number | undefined;
+  readonly stop: readonly string[];
+}
+
+function samplingOptions(options: GivenOptions): SamplingOptions {
+  return {
+    maxTokens: options["max-tokens"] ?? 128,
+    temperature: readNumber("temperature", options.temperature ?? "0", (value) => value >= 0),
+    topP: readNumber("top-p", options["top-p"] ?? "1", (value) => value > 0 && value <= 1),
+    topK: options["top-k"] ?? 0,
+    stop: options.stop,
+  };
+}
+
+function readNumber(name: string, text: string, isValid: (value: number) => boolean): number {
+  const value = text.trim() === "" ? Number.NaN : Number(text);
+  if (Number.isFinite(value) && isValid(value)) return value;
+  const range = name === "temperature" ? "a number of at least 0" : "a number above 0 and at most 1";
+  throw new UsageError(`complete: --${name} is ${JSON.stringify(text)}, ${range} was expected`);
+}
