@@ -1,0 +1,120 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ConfigError, RetrieverError } from "../../errors.ts";
+import { buildLanceTable } from "./build-lance-table.ts";
+import { LANCE_INSTALL, loadLance } from "./lance-module.ts";
+import {
+  type LanceStorage,
+  lanceBuildSchema,
+  lanceSourceSchema,
+  lanceStorageSchema,
+  storageOf,
+} from "./lance-options.ts";
+import { storageOptionsOf, withoutSecrets } from "./lance-place.ts";
+import { lanceTerms } from "./lance-terms.ts";
+
+const source = (options: object) => lanceSourceSchema.safeParse({ type: "lance", uri: "tables", ...options });
+
+test("tells the command that installs LanceDB when it is missing", () => {
+  expect(() => loadLance("@lancedb/not-installed")).toThrow(RetrieverError);
+  expect(() => loadLance("@lancedb/not-installed")).toThrow(LANCE_INSTALL);
+});
+
+test("tells the reason when the package is there and does not load", () => {
+  expect(() => loadLance("./lance.test.ts")).toThrow(/does not load \(/);
+});
+
+describe("options of a recipe", () => {
+  test("need a place only", () => {
+    expect(source({}).data).toMatchObject({ table: "passages", mode: "bm25", concurrency: 8 });
+    expect(source({ uri: "s3://bucket/prefix", mode: "hybrid" }).success).toBe(true);
+  });
+
+  test("refuse other kinds of places, names that leave the place, and unknown keys", () => {
+    for (const uri of ["", "db://cloud", "http://127.0.0.1/x", "s3://", "file:///tmp"])
+      expect(source({ uri }).success).toBe(false);
+    for (const table of ["", "..", ".hidden", "a/b", "a\\b", "a b"])
+      expect(source({ table }).success).toBe(false);
+    expect(source({ probe: 3 }).success).toBe(false);
+  });
+
+  test("have a line of documentation each", () => {
+    const fields = [lanceSourceSchema, lanceStorageSchema, lanceBuildSchema].flatMap(({ shape }) =>
+      Object.entries(shape),
+    );
+    for (const [name, field] of fields) expect(field.description, name).toMatch(/\.$/);
+  });
+
+  test("are checked before LanceDB is loaded", async () => {
+    await expect(buildLanceTable([], "db://cloud", { table: "t" })).rejects.toThrow(ConfigError);
+    await expect(buildLanceTable([], "tables", { table: "../t" })).rejects.toThrow(/table: .*got "..\/t"/);
+    await expect(buildLanceTable([], "tables", { table: "t", batchSize: 0 })).rejects.toThrow("batchSize");
+    await expect(buildLanceTable([], "x", { table: "t", build: { titleWeight: 99 } })).rejects.toThrow(
+      ConfigError,
+    );
+  });
+});
+
+describe("storage", () => {
+  const keys = lanceStorageSchema.parse({ accessKeyVariable: "A", secretKeyVariable: "S", region: "here" });
+
+  test("takes the values of the variables that are named", () => {
+    const storage = storageOf(keys, (name) => ({ A: "one", S: "two" })[name]);
+    expect(storage).toMatchObject({ region: "here", accessKey: "one", secretKey: "two" });
+    expect(storageOptionsOf(storage)).toEqual({
+      aws_region: "here",
+      aws_access_key_id: "one",
+      aws_secret_access_key: "two",
+    });
+    expect(storageOptionsOf({})).toEqual({});
+  });
+
+  test("names the variable that is not set, and needs both keys or none", () => {
+    expect(() => storageOf(keys, (name) => (name === "A" ? "one" : ""))).toThrow(
+      /variable S, .*secretKeyVariable/,
+    );
+    expect(() => storageOptionsOf({ accessKey: "one" })).toThrow(ConfigError);
+  });
+
+  test("goes over http:// only when told so", () => {
+    const plain: LanceStorage = { endpoint: "http://127.0.0.1:9000" };
+    expect(() => storageOptionsOf(plain)).toThrow("allowHttp");
+    expect(storageOptionsOf({ ...plain, allowHttp: true })).toMatchObject({ allow_http: "true" });
+    expect(storageOptionsOf({ endpoint: "https://s3.example" })).toEqual({
+      aws_endpoint: "https://s3.example",
+    });
+  });
+
+  test("takes keys out of messages, wherever they stand", () => {
+    expect(withoutSecrets("key=a+b/ a+b/; xx", ["a+b/", "xx", ""])).toBe("key=*** ***; ***");
+  });
+});
+
+describe("terms", () => {
+  const terms = lanceTerms(lanceBuildSchema.parse({ titleWeight: 2 }));
+
+  test("of a passage count its title as often as is set", () => {
+    expect(terms.ofPassage({ title: "Old Lakes", text: "The lakes' bridges" })).toBe(
+      "old lake old lake the lake bridg",
+    );
+    const without = lanceTerms(lanceBuildSchema.parse({ titleWeight: 0, language: "none" }));
+    expect(without.ofPassage({ title: "Old", text: "Lakes" })).toBe("lakes");
+  });
+
+  test("of a query leave stop words out, unless there is nothing else, and repetitions", () => {
+    expect(terms.ofQuery("what is the lake of the lakes")).toBe("lake");
+    expect(terms.ofQuery("what is the")).toBe("what is the");
+    expect(terms.ofQuery(`?! ${"x".repeat(300)}`)).toBe("");
+  });
+
+  test("of any text hold letters, digits and marks only, and find the text they are of", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme", maxLength: 60 }), (text) => {
+        const indexed = terms.ofPassage({ title: "", text });
+        expect(indexed).toMatch(/^[\p{L}\p{N}\p{M} ]*$/u);
+        const asked = terms.ofQuery(text).split(" ");
+        expect(indexed.split(" ")).toEqual(expect.arrayContaining(asked));
+      }),
+    );
+  });
+});
