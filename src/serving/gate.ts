@@ -2,11 +2,11 @@
  * How many calls run at one time, and how many may wait for their turn. First come, first served; who has gone
  * away meanwhile is skipped. It does not bound how long a call runs.
  *
- * Calls start between two looks at the sockets, for about 2 ms at a time. A search that only computes would otherwise
+ * Calls start between two looks at the sockets, for about half a millisecond at a time. A search that only computes would otherwise
  * keep the event loop from everything else, and Node accepts one new connection a loop: of 256 clients that came at
  * once, the last ones waited for 11 s.
  */
-const SLICE_MS = 2;
+const SLICE_MS = 0.5;
 
 export class Gate {
   readonly #concurrency: number;
