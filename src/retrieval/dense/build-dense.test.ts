@@ -56,22 +56,28 @@ describe("a build that is cut off", () => {
     const whole = newFolder();
     const options = { partSize: 16, dtype: "f16", ...work } as const;
     const expected = await buildDense(storeOf(passages), fakeEncoder(), { folder: whole, ...options });
+    const cut = fc.record({ parts: fc.integer({ min: 0, max: 3 }), tail: fc.nat(2000) });
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 0, max: 9 }), fc.nat(2000), async (parts, tail) => {
+      fc.asyncProperty(fc.array(cut, { minLength: 1, maxLength: 3 }), async (cuts) => {
         const folder = newFolder();
-        let calls = 0;
-        const dying = fakeEncoder({
-          onPassages: () => {
-            if (calls++ === parts) throw new Error("killed");
-          },
-        });
-        await expect(buildDense(storeOf(passages), dying, { folder, ...options })).rejects.toThrow("killed");
-        // What a kill in the middle of a write leaves: bytes without a line, a line cut short.
-        await appendFile(join(`${folder}.building`, "vectors.f16"), new Uint8Array(tail));
-        await appendFile(join(`${folder}.building`, "journal.jsonl"), '{"rows":16,"by');
+        for (const { parts, tail } of cuts) {
+          let calls = 0;
+          const dying = fakeEncoder({
+            onPassages: () => {
+              if (calls++ === parts) throw new Error("killed");
+            },
+          });
+          await expect(buildDense(storeOf(passages), dying, { folder, ...options })).rejects.toThrow(
+            "killed",
+          );
+          // What a kill in the middle of a write leaves: bytes without a line, a line cut short.
+          await appendFile(join(`${folder}.building`, "vectors.f16"), new Uint8Array(tail));
+          await appendFile(join(`${folder}.building`, "journal.jsonl"), '{"rows":16,"by');
+        }
         const encoder = fakeEncoder();
         expect(await buildDense(storeOf(passages), encoder, { folder, ...options })).toEqual(expected);
-        expect(encoder.encoded.passages).toBe(150 - 16 * parts);
+        const done = cuts.reduce((sum, { parts }) => sum + parts, 0);
+        expect(encoder.encoded.passages).toBe(150 - 16 * done);
         expect(await readdir(folder)).toEqual(["dense.json", "vectors.f16"]);
         const files = await Promise.all([whole, folder].map((from) => readFile(join(from, "vectors.f16"))));
         expect(files[1]?.equals(files[0] as Buffer)).toBe(true);
@@ -228,6 +234,24 @@ describe("vectors", () => {
     );
     await expect(opening).rejects.toThrow(/no graph.*build the vectors again with one, or search exactly/);
   });
+});
+
+test("a query that is asked several times at once is encoded once", async () => {
+  const [folder, passages, encoder] = [newFolder(), madeUp(30), fakeEncoder()];
+  await buildDense(storeOf(passages), encoder, { folder, ...work });
+  const asked: string[] = [];
+  const counting = {
+    ...encoder,
+    encodeQueries: (queries: readonly string[]) => {
+      asked.push(...queries);
+      return encoder.encodeQueries(queries);
+    },
+  };
+  const retriever = await openDense(folder, { passages: storeOf(passages), encoder: counting }, work);
+  const answers = await retriever.retrieve(["w1 w2", "w3", "w1 w2"], 2);
+  expect(asked).toEqual(["w1 w2", "w3"]);
+  expect(answers[2]).toEqual(answers[0]);
+  expect(answers[1]).not.toEqual(answers[0]);
 });
 
 test("the graph finds nearly all of what exact search finds, as its manifest says", async () => {

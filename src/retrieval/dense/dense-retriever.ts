@@ -77,12 +77,20 @@ export class DenseRetriever implements Retriever {
       throw new RetrieverError(`k must be an integer of at least 1, got ${k}`);
     signal?.throwIfAborted();
     if (queries.length === 0) return [];
-    const vectors = await this.#encoder.encodeQueries(queries, { signal });
+    // Rollouts of one question often ask the same: a query is encoded and searched for once.
+    const unique = [...new Set(queries)];
+    const vectors = await this.#encoder.encodeQueries(unique, { signal });
     const answers = await this.#search.search(vectors, k, signal);
     signal?.throwIfAborted();
-    return answers.map(({ positions, scores }) =>
-      positions.map((position, i) => ({ passage: this.#passages.get(position), score: scores[i] as number })),
-    );
+    const byQuery = new Map(unique.map((query, i) => [query, answers[i] as Neighbours]));
+    return queries.map((query) => this.#passagesOf(byQuery.get(query) as Neighbours));
+  }
+
+  #passagesOf({ positions, scores }: Neighbours): ScoredPassage[] {
+    return positions.map((position, i) => ({
+      passage: this.#passages.get(position),
+      score: scores[i] as number,
+    }));
   }
 
   /** Gives the memory of the vectors free; the encoder stays open. */

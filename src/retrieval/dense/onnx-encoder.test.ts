@@ -168,6 +168,19 @@ describe("token ids", () => {
   });
 });
 
+test("a model that gives no numbers is not believed", async () => {
+  const folder = await writeTinyModel(join(scratch, "gte-large"), "encoder", {
+    id: id("blue"),
+    value: Number.NaN,
+  });
+  const encoder = await openEncoder(folder, { threads: 1 });
+  closing.push(encoder);
+  expect(await encoder.encodeQueries(["red"])).toHaveLength(4);
+  await expect(encoder.encodeQueries(["red", "green blue"])).rejects.toThrow(
+    /gave a vector that is not of numbers for "green blue"/,
+  );
+});
+
 test("batches go from long to short, equal lengths in order", () => {
   const lengths = [3, 9, 3, 1, 9];
   const sequences = lengths.map((length) => ({ ids: Array<number>(length).fill(7) }));

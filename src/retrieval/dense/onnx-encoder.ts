@@ -118,7 +118,11 @@ class OnnxEncoder implements Encoder {
       },
     });
     if (recipe.normalize) normalizeRows(vectors, dimensions);
-    return vectors;
+    const wrong = vectors.findIndex((x) => !Number.isFinite(x));
+    if (wrong < 0) return vectors;
+    throw new RetrieverError(
+      `${recipe.name} gave a vector that is not of numbers for ${JSON.stringify(texts[Math.floor(wrong / dimensions)]?.slice(0, 80))}; the model file is damaged or overflows in its type of numbers: use another export`,
+    );
   }
 
   close(): Promise<void> {

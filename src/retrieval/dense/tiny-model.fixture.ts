@@ -79,19 +79,22 @@ const tokenizer = {
 const FLOAT = 1;
 const INT64 = 7;
 
-/** Writes the folder; `name` becomes a part of its path, since known models are found by it. */
-export async function writeTinyModel(folder: string, kind: "encoder" | "cross-encoder"): Promise<string> {
+/** Writes the folder, whose name decides as which known model it is used. `spoilt` gives a token another first number. */
+export async function writeTinyModel(
+  folder: string,
+  kind: "encoder" | "cross-encoder",
+  spoilt?: { readonly id: number; readonly value: number },
+): Promise<string> {
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, "tokenizer.json"), JSON.stringify(tokenizer));
-  await writeFile(
-    join(folder, "model.onnx"),
-    await (kind === "encoder" ? encoderGraph() : crossEncoderGraph()),
-  );
+  const table = Float32Array.from(words.flatMap((_, id) => vectorOf(id)));
+  if (spoilt) table[4 * spoilt.id] = spoilt.value;
+  const bytes = kind === "encoder" ? encoderGraph(table) : crossEncoderGraph();
+  await writeFile(join(folder, "model.onnx"), await bytes);
   return folder;
 }
 
-async function encoderGraph(): Promise<Uint8Array> {
-  const table = Float32Array.from(words.flatMap((_, id) => vectorOf(id)));
+async function encoderGraph(table: Float32Array): Promise<Uint8Array> {
   return await modelBytes({
     node: [{ opType: "Gather", input: ["table", "input_ids"], output: ["last_hidden_state"] }],
     initializer: [{ name: "table", dataType: FLOAT, dims: [words.length, 4], floatData: [...table] }],

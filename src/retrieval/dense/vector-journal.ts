@@ -22,6 +22,7 @@ export class VectorJournal {
   readonly #journal: FileHandle;
   readonly #path: string;
   #bytes = 0;
+  #journalBytes = 0;
 
   private constructor(data: FileHandle, journal: FileHandle, path: string) {
     this.#data = data;
@@ -38,9 +39,8 @@ export class VectorJournal {
       const whole = await wholeParts(data, lines);
       const journal = await openForUpdate(join(folder, JOURNAL));
       const vectors = new VectorJournal(data, journal, path);
-      const text = whole.map((line) => `${JSON.stringify(line)}\n`).join("");
       await journal.truncate(0);
-      await journal.write(text, 0);
+      await vectors.#note(whole);
       for (const { rows, bytes } of whole) {
         vectors.rows += rows;
         vectors.#bytes += bytes;
@@ -58,13 +58,19 @@ export class VectorJournal {
       await writeAt(this.#data, part, this.#bytes);
       await this.#data.sync();
       const line: Line = { rows, bytes: part.byteLength, sha256: sha256(part) };
-      await this.#journal.appendFile(`${JSON.stringify(line)}\n`);
-      await this.#journal.sync();
+      await this.#note([line]);
     } catch (cause) {
       throw fileError(`cannot write ${this.#path}`, cause);
     }
     this.#bytes += part.byteLength;
     this.rows += rows;
+  }
+
+  async #note(lines: readonly Line[]): Promise<void> {
+    const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    await writeAt(this.#journal, text, this.#journalBytes);
+    await this.#journal.sync();
+    this.#journalBytes += text.length;
   }
 
   async close(): Promise<void> {
