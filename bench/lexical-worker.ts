@@ -1,0 +1,80 @@
+/** Our side of the lexical benchmark: the protocol of `peers/bm25s_lexical.py`, answered by an index folder. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { createInterface } from "node:readline";
+import { readCorpora } from "../src/corpus/read-corpora.ts";
+import { buildIndexFolder, type OpenIndexOptions, openIndex } from "../src/retrieval/index-folder.ts";
+import type { Bm25Index } from "../src/retrieval/lexical/bm25.ts";
+
+type Request =
+  | { readonly op: "build"; readonly corpus: string }
+  | { readonly op: "open"; readonly storage: OpenIndexOptions["storage"]; readonly query: string }
+  | { readonly op: "single" | "bulk" | "ranking"; readonly queries: readonly string[]; readonly k: number }
+  | { readonly op: "peak" };
+
+const root = mkdtempSync(join(tmpdir(), "forager-bench-"));
+process.on("exit", () => rmSync(root, { recursive: true, force: true }));
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => process.exit());
+
+let folder = "";
+let builds = 0;
+let index: Bm25Index | undefined;
+
+function opened(): Bm25Index {
+  if (index === undefined) throw new Error("open comes first");
+  return index;
+}
+
+/** From the file of passages to a folder on disk that can be searched. */
+async function build(corpus: string): Promise<object> {
+  if (folder !== "") rmSync(folder, { recursive: true });
+  folder = join(root, `index-${builds++}`);
+  const start = performance.now();
+  const { passages, bytes } = await buildIndexFolder(readCorpora([corpus]), folder);
+  return { seconds: (performance.now() - start) / 1000, passages, bytes, folder };
+}
+
+async function open(storage: OpenIndexOptions["storage"], query: string): Promise<object> {
+  const start = performance.now();
+  index = await openIndex(folder, storage === undefined ? {} : { storage });
+  await index.retrieve([query], 10);
+  return { seconds: (performance.now() - start) / 1000, bytes: process.memoryUsage().rss };
+}
+
+async function search(op: "single" | "bulk", queries: readonly string[], k: number): Promise<object> {
+  const start = performance.now();
+  if (op === "bulk") await opened().rank(queries, k);
+  else for (const query of queries) await opened().rank([query], k);
+  return { seconds: (performance.now() - start) / 1000 };
+}
+
+async function answer(request: Request): Promise<object> {
+  switch (request.op) {
+    case "build":
+      return await build(request.corpus);
+    case "open":
+      return await open(request.storage, request.query);
+    case "single":
+    case "bulk":
+      return await search(request.op, request.queries, request.k);
+    case "ranking": {
+      const rankings = await opened().rank(request.queries, request.k);
+      return { positions: rankings.map(({ positions }) => [...positions]) };
+    }
+    case "peak":
+      return { bytes: process.resourceUsage().maxRSS * 1024 };
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  let reply: object;
+  try {
+    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
+  } catch (error) {
+    reply = { ok: false, error: (error as Error).message };
+  }
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+}
+process.exit();
