@@ -96,7 +96,11 @@ export function serveCommandOn(host: ServeHost) {
       });
       const { method, corpusHash } = retriever.identity;
       const ready = { name, method, passages: store.count, corpusHash };
-      return await serveUntilStopped(app.fetch, { host, io, options, ready, start });
+      try {
+        return await serveUntilStopped(app.fetch, { host, io, options, ready, start });
+      } finally {
+        await index.close();
+      }
     },
   });
 }
