@@ -12,13 +12,10 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
   }),
   z.strictObject({
     type: z.literal("files").describe("A corpus and questions from files."),
-    corpus: paths.describe(
-      "JSON-lines files of passages: {id, contents} or {id, title, text}. Paths are relative to the recipe's folder.",
-    ),
-    index: path
+    corpus: paths
       .optional()
       .describe(
-        "Folder made by `forager index` from the same corpus; absent: the index is built at the start.",
+        "Files or folders of passages, in any format of docs/corpora.md. Needed by retriever.type bm25; with index, the index must be of it. Paths are relative to the recipe's folder.",
       ),
     questions: z
       .strictObject({

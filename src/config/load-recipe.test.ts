@@ -31,8 +31,8 @@ const files = `name: mine
 data:
   type: files
   corpus: passages.jsonl
-  index: /abs/index
   questions: { train: [a.jsonl, sub/b.jsonl], evaluation: c.jsonl }
+retriever: { type: index, path: /abs/index }
 model: { type: checkpoint, path: ../model }
 stages:
   - { type: reinforcement, name: grpo, steps: 1, questionsPerStep: 1, schedule: { learningRate: 0.1 } }
@@ -66,13 +66,18 @@ describe("a recipe that is right", () => {
   });
 
   test("has its relative paths resolved from its own folder, those of overrides from the current one", () => {
-    const { data, model } = parse(files, "data.questions.evaluation=d.jsonl");
+    const { data, model, retriever } = parse(files, "data.questions.evaluation=d.jsonl");
     expect(data).toMatchObject({
       corpus: "/recipes/passages.jsonl",
-      index: "/abs/index",
       questions: { train: ["/recipes/a.jsonl", "/recipes/sub/b.jsonl"], evaluation: "/here/d.jsonl" },
     });
     expect(model).toMatchObject({ path: resolve("/model") });
+    expect(retriever).toMatchObject({ path: "/abs/index" });
+    const elsewhere = parse(
+      files,
+      "retriever={type: lance, uri: 's3://bucket/wiki', encoder: {model: hf:a/b}}",
+    );
+    expect(elsewhere.retriever).toMatchObject({ uri: "s3://bucket/wiki", encoder: { model: "hf:a/b" } });
   });
 
   test("may use aliases for what repeats", () => {

@@ -59,11 +59,19 @@ export function resolvedYaml(recipe: Recipe): string {
 /** The keys that hold a path or a list of paths. */
 const pathKeys: readonly (readonly string[])[] = [
   ["data", "corpus"],
-  ["data", "index"],
   ["data", "questions", "train"],
   ["data", "questions", "evaluation"],
   ["model", "path"],
+  ["recordRetrieval"],
+  ["retriever", "path"],
+  ["retriever", "file"],
+  ["retriever", "uri"],
+  ["retriever", "model"],
+  ["retriever", "encoder", "model"],
+  ["retriever", "rerank", "model"],
 ];
+/** Places that are no path: `s3://…`, `hf:…`. */
+const elsewhere = /^([a-z][a-z0-9+.-]*:\/\/|hf:)/;
 
 function withAbsolutePaths(recipe: unknown, folder: string): unknown {
   return pathKeys.reduce((value, keys) => changeAt(value, keys, (path) => absolute(path, folder)), recipe);
@@ -71,7 +79,9 @@ function withAbsolutePaths(recipe: unknown, folder: string): unknown {
 
 function absolute(value: unknown, folder: string): unknown {
   if (Array.isArray(value)) return value.map((entry) => absolute(entry, folder));
-  return typeof value !== "string" || value === "" || isAbsolute(value) ? value : resolve(folder, value);
+  const isRelative =
+    typeof value === "string" && value !== "" && !isAbsolute(value) && !elsewhere.test(value);
+  return isRelative ? resolve(folder, value) : value;
 }
 
 /** A copy of `value` with `change` applied at `keys`; the same value where there is nothing at `keys`. */

@@ -9,7 +9,8 @@ import type { Stage } from "./stage-options.ts";
 interface Checked {
   readonly data:
     | { readonly type: "world"; readonly world: { readonly hops: readonly number[] } }
-    | { readonly type: "files" };
+    | { readonly type: "files"; readonly corpus?: unknown };
+  readonly retriever: { readonly type: string };
   readonly environment: {
     readonly maxSearches: number;
     readonly maxTurnTokens: number;
@@ -35,6 +36,24 @@ export function checkRecipe(recipe: Checked, context: Context): void {
     if (stage.type === "supervised") checkSupervised(recipe, index, context);
   });
   checkBudgets(recipe, context);
+  checkCorpus(recipe, context);
+}
+
+/** What is built at the start needs something to be built from. */
+function checkCorpus({ data, retriever, model }: Checked, context: Context): void {
+  if (data.type === "world" || data.corpus !== undefined) return;
+  if (retriever.type === "bm25")
+    issue(
+      context,
+      ["data", "corpus"],
+      "retriever.type bm25 is built from a corpus; name one, or a retriever that exists (index, remote, …)",
+    );
+  else if (model.type === "fresh" && retriever.type !== "index")
+    issue(
+      context,
+      ["data", "corpus"],
+      "a fresh model learns its tokenizer from a corpus; name one, or start from a checkpoint",
+    );
 }
 
 function checkStageNames(stages: readonly Stage[], context: Context): void {

@@ -6,10 +6,10 @@ import { z } from "zod";
 import { modelOptionsSchema } from "../engine/model-options.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { evaluationOptionsSchema } from "../evaluation/evaluation-options.ts";
-import { bm25OptionsSchema } from "../retrieval/lexical/bm25.ts";
 import { dataOptionsSchema } from "./data-options.ts";
 import { defaultType } from "./default-type.ts";
 import { checkRecipe } from "./recipe-rules.ts";
+import { retrieverSchema } from "./retriever-options.ts";
 import { stageSchema } from "./stage-options.ts";
 
 const engineOptionsSchema = z.discriminatedUnion("type", [
@@ -46,7 +46,12 @@ export const recipeSchema = z
       .describe("Names the training in reports and default folders."),
     seed: z.int().min(0).default(1).describe("Everything random derives from it; equal seeds, equal runs."),
     data: dataOptionsSchema.describe("What is asked and what is searched."),
-    retriever: bm25OptionsSchema.prefault({}).describe("How passages are ranked."),
+    retriever: retrieverSchema.prefault({}).describe("What is searched, and how passages are ranked."),
+    recordRetrieval: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("File to which every query and its answer is appended, for `retriever.type: replay`."),
     environment: environmentOptionsSchema.prefault({}).describe("The rules of an episode."),
     model: modelSchema.describe("What is trained."),
     engine: engineOptionsSchema.prefault({}).describe("What computes."),

@@ -11,6 +11,7 @@ import { SearchEnvironment } from "../environment/search-environment.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
 import { assert, PolicyError, RetrieverError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
+import { isBudgetSpent } from "../retrieval/web/budget.ts";
 import { random } from "../shared/random.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Completion, Policy, SamplingOptions } from "./policy.ts";
@@ -56,6 +57,8 @@ export async function runRollout(input: RolloutInput): Promise<Trajectory> {
     return await episode.play();
   } catch (error) {
     if (input.signal?.aborted) return episode.finish("aborted", "stopped on request");
+    // Every further search would fail too: the whole run must end, not this episode.
+    if (isBudgetSpent(error)) throw error;
     if (error instanceof RetrieverError) return episode.finish("retrieverFailure", error.message);
     if (error instanceof PolicyError) return episode.finish("policyFailure", error.message);
     throw error;

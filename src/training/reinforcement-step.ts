@@ -62,6 +62,7 @@ async function sampleGroups(
   step: number,
 ): Promise<RewardedTrajectory[]> {
   const { engine, data, environment, seed, signal, now } = lesson;
+  data.onStep?.(step);
   const count = stage.questionsPerStep;
   const questions = questionsOfStep(data.train, { seed, stage: stage.name, step, count });
   const requests = questions.flatMap((question, index) =>

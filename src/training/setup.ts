@@ -1,69 +1,65 @@
 /** From a recipe to what a training needs: questions, retriever, tokenizer and engine. The same for evaluation and `ask`. */
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { Recipe } from "../config/recipe.ts";
-import { corpusHasher } from "../corpus/corpus-hash.ts";
 import type { Passage } from "../corpus/passage.ts";
 import { type Question, questionKey } from "../corpus/question.ts";
-import { readCorpora } from "../corpus/read-corpora.ts";
 import { writeCorpus } from "../corpus/read-corpus.ts";
 import { readQuestions, writeQuestions } from "../corpus/read-questions.ts";
 import { makeWorld } from "../corpus/world.ts";
-import type { EmbeddedEngine, EmbeddedEngineOptions } from "../engine/embedded-engine.ts";
+import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
 import { findCodec } from "../environment/codecs.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
 import { findPrompt, prepareQuestion } from "../environment/prompt.ts";
 import { ConfigError } from "../errors.ts";
 import { hashQuestions } from "../evaluation/contract.ts";
-import { type Bm25Index, buildBm25Index, openIndex, saveIndex } from "../retrieval/lexical/bm25.ts";
-import { canonicalJson } from "../shared/hash.ts";
+import { saveIndex } from "../retrieval/index-folder.ts";
+import type { PassageStore } from "../retrieval/passage-store.ts";
+import { Closers } from "../shared/closers.ts";
 import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
+import { engineOptions } from "./engine-options.ts";
+import { type OpenedRetriever, openRetriever } from "./open-retriever.ts";
+import { processWorld, type World } from "./world.ts";
 
 /** What is asked and what is searched. */
-export interface TrainingData {
-  readonly retriever: Bm25Index;
+export interface TrainingData extends OpenedRetriever {
   readonly train: readonly Question[];
   /** The first `evaluation.n` held-out questions. */
   readonly evaluation: readonly Question[];
   readonly split: string;
+  /** Closes the retriever. */
+  close(): Promise<void>;
 }
 
 /** Makes or reads the data of a recipe. Throws `DataFormatError`, `FileError`, or `ConfigError` when parts do not fit. */
-export async function loadData(recipe: Recipe): Promise<TrainingData> {
-  const { data, retriever: options, evaluation } = recipe;
+export async function loadData(recipe: Recipe, world: World = processWorld()): Promise<TrainingData> {
+  const asked = await loadQuestions(recipe);
+  const opened = new Closers();
+  try {
+    const { passages, ...questions } = asked;
+    const retriever = await openRetriever(recipe, { world, opened, ...(passages && { passages }) });
+    return { ...retriever, ...questions, close: () => opened.close() };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+type Asked = Pick<TrainingData, "train" | "evaluation" | "split"> & {
+  /** Of a built-in world. */
+  readonly passages?: readonly Passage[];
+};
+
+async function loadQuestions({ data, evaluation }: Recipe): Promise<Asked> {
   if (data.type === "world") {
-    const world = await makeWorld(data.world);
+    const { questions, passages } = await makeWorld(data.world);
     const split = evaluation.split ?? "test";
-    const retriever = await buildBm25Index(world.passages, options);
-    return {
-      retriever,
-      train: world.questions.train,
-      evaluation: world.questions[split].slice(0, evaluation.n),
-      split,
-    };
+    return { train: questions.train, evaluation: questions[split].slice(0, evaluation.n), split, passages };
   }
   const train = await readAll(data.questions.train);
   const heldOut = (await readAll(data.questions.evaluation)).slice(0, evaluation.n);
   requireApart(train, heldOut);
-  const retriever = await loadIndex(recipe);
-  return { retriever, train, evaluation: heldOut, split: "evaluation" };
-}
-
-async function loadIndex({ data, retriever: options }: Recipe): Promise<Bm25Index> {
-  if (data.type !== "files")
-    throw new ConfigError("only data of files has an index of its own", { path: "data" });
-  const passages = readCorpora(listOf(data.corpus));
-  if (data.index === undefined) return await buildBm25Index(passages, options);
-  const hasher = corpusHasher();
-  for await (const passage of passages) hasher.add(passage);
-  const index = await openIndex(data.index, { corpusHash: hasher.digest() });
-  if (canonicalJson(index.parts.options) !== canonicalJson(options))
-    throw new ConfigError(
-      `${data.index} was built with other options (${canonicalJson(index.parts.options)}) than the recipe's retriever (${canonicalJson(options)}); build it again with them, or write its options into the recipe`,
-      { path: "retriever" },
-    );
-  return index;
+  return { train, evaluation: heldOut, split: "evaluation" };
 }
 
 async function readAll(paths: string | readonly string[]): Promise<Question[]> {
@@ -90,15 +86,15 @@ function listOf(paths: string | readonly string[]): readonly string[] {
 
 /** Writes a built-in world in the public formats, and its index, so that other commands and programs can use them. */
 export async function writeWorldFiles(folder: string, data: TrainingData): Promise<void> {
-  await writeCorpus(join(folder, "data", "corpus.jsonl"), allPassages(data.retriever));
+  if (data.passages !== undefined)
+    await writeCorpus(join(folder, "data", "corpus.jsonl"), allPassages(data.passages));
   await writeQuestions(join(folder, "data", "train.jsonl"), data.train);
   await writeQuestions(join(folder, "data", `${data.split}.jsonl`), data.evaluation);
-  await saveIndex(data.retriever, join(folder, "index"));
+  if (data.index !== undefined) await saveIndex(data.index, join(folder, "index"));
 }
 
-function* allPassages(index: Bm25Index): Generator<Passage> {
-  for (let position = 0; position < index.parts.passages.count; position++)
-    yield index.parts.passages.get(position);
+function* allPassages(passages: PassageStore): Generator<Passage> {
+  for (let position = 0; position < passages.count; position++) yield passages.get(position);
 }
 
 /** What all scores of a training depend on; `contract.json` of its run folder. The contract of an evaluation says the same and more. */
@@ -143,31 +139,25 @@ function embeddedEngine(): Promise<typeof import("../engine/embedded-engine.ts")
   return import("../engine/embedded-engine.ts");
 }
 
-export function engineOptions({ engine, stages }: Pick<Recipe, "engine" | "stages">): EmbeddedEngineOptions {
-  const episodes = stages.map((stage) =>
-    stage.type === "reinforcement" ? stage.questionsPerStep * stage.algorithm.groupSize : 0,
-  );
-  return {
-    threads: engine.threads ?? availableParallelism(),
-    tokenBudget: engine.tokenBudget,
-    maxSlots: Math.min(128, Math.max(32, ...episodes)),
-  };
-}
-
 /** Passages and questions that the tokenizer of a fresh model learns from; more change little. */
 const tokenizerPassages = 20_000;
 const tokenizerQuestions = 5_000;
 
 /** A byte-pair tokenizer trained on passages and questions as the model will see them. */
-function trainTokenizer({ model, environment }: Recipe, data: TrainingData): BytePairTokenizer {
+function trainTokenizer(recipe: Recipe, data: TrainingData): BytePairTokenizer {
+  const { model, environment } = recipe;
   if (model.type !== "fresh")
     throw new ConfigError("only a fresh model trains a tokenizer", { path: "model.type" });
   const template = findPassageTemplate(environment.passageTemplate);
   const prompt = findPrompt(environment.prompt);
-  const count = Math.min(data.retriever.parts.passages.count, tokenizerPassages);
-  const passages = Array.from({ length: count }, (_, position) =>
-    template.render(data.retriever.parts.passages.get(position), 1),
-  );
+  const { passages: store } = data;
+  if (store === undefined)
+    throw new ConfigError(
+      `a fresh model learns its tokenizer from passages, which the retriever ${recipe.retriever.type} does not show; start from a checkpoint, or use retriever.type bm25 or index`,
+      { path: "model.type" },
+    );
+  const count = Math.min(store.count, tokenizerPassages);
+  const passages = Array.from({ length: count }, (_, position) => template.render(store.get(position), 1));
   const questions = data.train
     .slice(0, tokenizerQuestions)
     .map(({ text }) => prompt.render(prepareQuestion(text)));

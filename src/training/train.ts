@@ -54,9 +54,18 @@ export interface TrainingSummary {
  * `TrainingError` when the training collapsed, and the errors of the rooms for bad data.
  */
 export async function train(input: TrainingInput): Promise<TrainingSummary> {
-  const { recipe, folder, resume, reporter } = input;
+  const { recipe, reporter } = input;
   reporter.message("reading the data and building the index");
   const data = await loadData(recipe);
+  try {
+    return await trainOn(data, input);
+  } finally {
+    await data.close();
+  }
+}
+
+async function trainOn(data: TrainingData, input: TrainingInput): Promise<TrainingSummary> {
+  const { recipe, folder, resume } = input;
   const contract = trainingContract(recipe, data, input.codeVersion);
   const engine = await createEngine(recipe, data);
   try {

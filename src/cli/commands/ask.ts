@@ -1,11 +1,13 @@
 /** `forager ask`: one question to a trained agent, with everything it searched and read. */
 import { UsageError } from "../../errors.ts";
 import { renderTranscript } from "../../reporting/transcript.ts";
-import { openIndex } from "../../retrieval/lexical/bm25.ts";
+import { openSearch } from "../../retrieval/search-folder.ts";
 import { runRollout } from "../../rollout/rollout.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
+import { Closers } from "../../shared/closers.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
+import { processWorld } from "../../training/world.ts";
 import { defineCommand } from "../command.ts";
 import { findModel, openModel } from "../open-model.ts";
 
@@ -36,9 +38,13 @@ export const askCommand = defineCommand({
     if (text.trim() === "") throw new UsageError("ask: the question is empty; put it in quotes");
     const source = await findModel(target, { recipePath, overrides: set });
     const { recipe } = source;
-    const retriever = index === undefined ? (await loadData(recipe)).retriever : await openIndex(index);
-    const engine = await openModel(source);
+    const opened = new Closers();
     try {
+      const data = index === undefined ? await loadData(recipe) : await openSearch(index, {}, processWorld());
+      opened.defer(() => data.close());
+      const { retriever } = data;
+      const engine = await openModel(source);
+      opened.defer(() => engine.close());
       const question = { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] };
       requirePromptsFit([question], recipe.environment, engine);
       const trajectory = await runRollout({
@@ -59,7 +65,7 @@ export const askCommand = defineCommand({
       io.print(renderTranscript(trajectory, { color: io.color, hidePrompt: true }).trimEnd());
       return { json: trajectoryJson(trajectory), exitCode: trajectory.answer === undefined ? 1 : 0 };
     } finally {
-      await engine.close();
+      await opened.close();
     }
   },
 });

@@ -1,5 +1,5 @@
 /** Bad input to a training over files: one clear line, a non-zero exit, and what was there is left as it was. */
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -51,7 +51,7 @@ beforeAll(async () => {
   await writeFile(at("held-out.jsonl"), heldOut);
   await writeFile(at("mine.yaml"), recipe);
   await runForTest("index", at("other.jsonl"), "--out", at("other-index"));
-  await runForTest("index", at("corpus.jsonl"), "--out", at("tuned-index"), "--set", "k1=2");
+  await mkdir(at("empty"));
   await runForTest("index", at("corpus.jsonl"), "--out", at("index"));
 });
 afterAll(() => rm(folder, { recursive: true }));
@@ -66,7 +66,10 @@ interface Case {
 
 const cases: Readonly<Record<string, Case>> = {
   "a corpus that is missing": { set: "data.corpus=no.jsonl", message: /no\.jsonl: no such file/ },
-  "a corpus that is a folder": { set: "data.corpus=.", message: /it is a folder, a file was expected/ },
+  "a corpus that is a folder without passages": {
+    set: "data.corpus=empty",
+    message: /empty: expected a folder with corpus\.jsonl/,
+  },
   "a malformed corpus": {
     file: ["bad-corpus.jsonl", `${corpus}{"id": 4\n`],
     set: "data.corpus=bad-corpus.jsonl",
@@ -95,15 +98,13 @@ const cases: Readonly<Record<string, Case>> = {
     code: 2,
   },
   "an index of another corpus": {
-    set: "data.index=other-index",
+    set: "retriever={type: index, path: other-index}",
     message: /other-index is the index of another corpus/,
   },
-  "an index built with other options": {
-    set: "data.index=tuned-index",
-    message: /tuned-index was built with other options/,
-    code: 2,
+  "a path that is no index": {
+    set: "retriever={type: index, path: train.jsonl}",
+    message: /cannot read the index/,
   },
-  "a path that is no index": { set: "data.index=train.jsonl", message: /cannot read the index/ },
   "an unknown key": {
     set: "data.qestions=x",
     message: /--set data\.qestions=x: unknown key "data\.qestions"; did you mean "questions"\?/,
@@ -111,7 +112,7 @@ const cases: Readonly<Record<string, Case>> = {
   },
   "a model that is missing": {
     set: "model={type: checkpoint, path: no-model}",
-    message: /no-model.*no such file/,
+    message: /there is no model at .*no-model/,
   },
   "a model folder that holds none": {
     set: "model={type: checkpoint, path: index}",
@@ -165,7 +166,8 @@ describe("train", () => {
       code: 0,
       json: { after: { n: 1 } },
     });
-    const line = ["train", at("mine.yaml"), "--out", at("indexed"), "--set", `data.index=${at("index")}`];
+    const index = `retriever={type: index, path: ${at("index")}}`;
+    const line = ["train", at("mine.yaml"), "--out", at("indexed"), "--set", index];
     expect(await runForTest(...line)).toMatchObject({ code: 0 });
   });
 });

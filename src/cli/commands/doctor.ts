@@ -54,23 +54,39 @@ type Add = (check: Check) => void;
 async function examine(recipe: Recipe, add: Add, io: CommandIo): Promise<void> {
   const data = await attempt("data", add, () => loadData(recipe));
   if (data === undefined) return;
-  const { method, corpusHash } = data.retriever.identity;
-  const { count } = data.retriever.parts.passages;
-  add({ name: "data", ok: true, detail: `${count} passages, ${method}, corpus ${corpusHash.slice(0, 12)}` });
-  const patient: DataPatient = { recipe, data };
-  add(checkQuestions(patient));
-  add(await checkRecall(patient));
-  const { passages } = data.retriever.parts;
-  const subject = { ...data, passages, questions: data.evaluation, k: recipe.environment.k };
-  for (const check of await checkRetrieval(subject)) add(check);
-  io.signal.throwIfAborted();
-  const engine = await attempt("model", add, () => createEngine(recipe, data));
-  if (engine === undefined) return;
   try {
-    await examineModel({ ...patient, engine }, add, io);
+    const patient: DataPatient = { recipe, data };
+    await examineData(patient, add);
+    io.signal.throwIfAborted();
+    const engine = await attempt("model", add, () => createEngine(recipe, data));
+    if (engine === undefined) return;
+    try {
+      await examineModel({ ...patient, engine }, add, io);
+    } finally {
+      await engine.close();
+    }
   } finally {
-    await engine.close();
+    await data.close();
   }
+}
+
+async function examineData(patient: DataPatient, add: Add): Promise<void> {
+  const { recipe, data } = patient;
+  const { method, corpusHash } = data.retriever.identity;
+  const { passages } = data;
+  const corpus = passages === undefined ? "passages are kept elsewhere" : `${passages.count} passages`;
+  add({ name: "data", ok: true, detail: `${corpus}, ${method}, corpus ${corpusHash.slice(0, 12)}` });
+  add(checkQuestions(patient));
+  if (passages === undefined) {
+    const detail = `not measured: the retriever ${recipe.retriever.type} does not show its passages`;
+    add({ name: "recall of gold passages", ok: true, detail });
+    return;
+  }
+  const checks = await attempt("retrieval", add, async () => [
+    await checkRecall(patient),
+    ...(await checkRetrieval({ ...data, passages, questions: data.evaluation, k: recipe.environment.k })),
+  ]);
+  for (const check of checks ?? []) add(check);
 }
 
 async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<void> {

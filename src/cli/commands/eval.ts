@@ -5,11 +5,13 @@ import { readQuestions } from "../../corpus/read-questions.ts";
 import { evaluate } from "../../evaluation/evaluate.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import { startProgress } from "../../reporting/progress.ts";
-import { openIndex } from "../../retrieval/lexical/bm25.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
+import { openSearch } from "../../retrieval/search-folder.ts";
+import { Closers } from "../../shared/closers.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
+import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { resultNote } from "../live-view.ts";
 import { requireNewPath } from "../new-path.ts";
@@ -100,8 +102,10 @@ async function score(
   io: CommandIo,
 ): Promise<EvaluationResult> {
   const { recipe } = source;
-  const { questions, retriever, split } = await questionsAndRetriever(source, files, index);
+  const opened = new Closers();
+  const { questions, retriever, split } = await questionsAndRetriever(source, { files, index }, opened);
   const engine = await openModel(source);
+  opened.defer(() => engine.close());
   const progress = startProgress(
     { label: "evaluating", total: questions.length, unit: "questions" },
     io.progress,
@@ -126,7 +130,7 @@ async function score(
     progress.finish();
     return result;
   } finally {
-    await engine.close();
+    await opened.close();
   }
 }
 
@@ -139,16 +143,18 @@ interface Asked {
 
 async function questionsAndRetriever(
   { recipe }: ModelSource,
-  files: readonly string[],
-  index: string | undefined,
+  { files, index }: { readonly files: readonly string[]; readonly index: string | undefined },
+  opened: Closers,
 ): Promise<Asked> {
   const own = files.length === 0 || index === undefined ? await loadData(recipe) : undefined;
-  const retriever = index === undefined ? own?.retriever : await openIndex(index);
+  if (own) opened.defer(() => own.close());
+  const other = index === undefined ? undefined : await openSearch(index, {}, processWorld());
+  if (other) opened.defer(() => other.close());
   const asked: Question[] = [];
   for (const file of files) asked.push(...(await readQuestions(file)));
   return {
     questions: files.length === 0 ? (own?.evaluation ?? []) : asked,
-    retriever: retriever as Retriever,
+    retriever: (other ?? own)?.retriever as Retriever,
     split: files.length === 0 ? (own?.split ?? "") : files.map((file) => parse(file).name).join("+"),
   };
 }

@@ -75,6 +75,39 @@ describe("index, then search", () => {
   });
 });
 
+test("explains what each stage did", async () => {
+  const found = await runForTest("search", at("index"), "capital of Italy", "--explain", "--json");
+  expect(found).toMatchObject({
+    code: 0,
+    json: {
+      stages: [
+        {
+          name: "bm25",
+          ranked: [
+            { id: "it", rank: 1 },
+            { id: "fr", rank: 2 },
+          ],
+        },
+      ],
+    },
+  });
+  const shown = await runForTest("search", at("index"), "capital of Italy", "--explain");
+  expect(shown.stdout).toMatch(/^bm25: 2 passages in [\d.]+ ms\n {2}1\. it {2}[\d.]+ {2}Italy/);
+});
+
+test("vectors that are not there are asked for with what to do", async () => {
+  const { code, stderr } = await runForTest("search", at("index"), "x", "--mode", "dense");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^forager: .*has no vectors.*forager index --out .* --dense MODEL/);
+});
+
+test("records its answers for replay", async () => {
+  await runForTest("search", at("index"), "capital of Italy", "-k", "1", "--record", at("calls.jsonl"));
+  const recorded = await readFile(at("calls.jsonl"), "utf8");
+  expect(recorded).toContain("capital of Italy");
+  expect(recorded).toContain('"id":"it"');
+});
+
 describe("bad input is one line, fails, and leaves what was there untouched", () => {
   test("a folder that exists", async () => {
     await mkdir(at("taken"));
@@ -109,11 +142,38 @@ describe("bad input is one line, fails, and leaves what was there untouched", ()
   ])("%s", async (_name, text, file, message) => {
     if (text !== undefined) await writeFile(at(file), text);
     const before = (await readdir(folder)).sort();
-    const { code, stdout, stderr } = await runForTest("index", at(file), "--out", at("new"));
+    const { code, stdout, stderr } = await runForTest("index", at(file), "--out", at("new"), "--strict");
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(message);
     expect(stderr.trim()).not.toContain("\n");
     expect((await readdir(folder)).sort()).toEqual(before);
+  });
+
+  test("unless it is strict, what cannot be read is left out, counted and shown with its place", async () => {
+    const text = '{"id":"1","text":"x"}\n{oops\n{"id":"1","text":"y"}\n{"id":"2","title":"","text":" "}\n';
+    await writeFile(at("wild.jsonl"), text);
+    const built = await runForTest("index", at("wild.jsonl"), "--out", at("wild"), "--json");
+    expect(built).toMatchObject({ code: 0, json: { passages: 1, skipped: 3, bytes: expect.any(Number) } });
+    for (const line of [2, 3, 4]) expect(built.stderr).toMatch(new RegExp(`wild\\.jsonl:${line}: `));
+    expect(built.stderr).toContain("1 bad line");
+  });
+
+  test("corpus options go through their schema, and documents are cut as asked", async () => {
+    await mkdir(at("docs"));
+    await writeFile(at("docs/page.md"), `# Rivers\n\n${"The Danube flows east. ".repeat(30)}`);
+    const cut = ["--set", "chunk.by=words", "--set", "chunk.size=40", "--json"];
+    const built = await runForTest("index", at("docs"), "--out", at("cut"), ...cut);
+    // 120 words in sentences of four, whole sentences up to 40 words, and what is left of the heading.
+    expect(built).toMatchObject({ code: 0, json: { passages: 4 } });
+    const wrong = await runForTest("index", at("docs"), "--out", at("none"), "--encoding", "klingon");
+    expect(wrong.code).not.toBe(0);
+    expect(wrong.stderr).toMatch(/^forager: .*klingon/);
+    const typo = await runForTest("index", at("docs"), "--out", at("none"), "--format", "markdwon");
+    expect(typo.stderr).toContain("markdown");
+  });
+
+  test("neither a corpus nor a model is a usage error", async () => {
+    expect(await runForTest("index", "--out", at("none"))).toMatchObject({ code: 2 });
   });
 
   test("a folder that cannot be made", async () => {

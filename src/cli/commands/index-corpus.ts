@@ -1,10 +1,15 @@
-/** `forager index`: files of passages to an index folder that `search`, `eval` and recipes open. */
-
-import { optionsFromOverrides } from "../../config/validate.ts";
+/**
+ * `forager index`: a corpus to an index folder that `search`, `eval` and recipes open. Memory is bounded, and a build
+ * that was cut off goes on when the same command is given again.
+ */
+import { describeReport, newCorpusReport, skippedCount } from "../../corpus/corpus-report.ts";
 import { readCorpora } from "../../corpus/read-corpora.ts";
-import { saveIndex } from "../../retrieval/index-folder.ts";
-import { bm25OptionsSchema, buildBm25Index } from "../../retrieval/lexical/bm25.ts";
-import { defineCommand } from "../command.ts";
+import { UsageError } from "../../errors.ts";
+import { type Progress, startProgress } from "../../reporting/progress.ts";
+import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
+import { addVectors } from "../add-vectors.ts";
+import { type CommandIo, defineCommand } from "../command.ts";
+import { type IndexSettings, indexSettings } from "../index-settings.ts";
 import { requireNewPath } from "../new-path.ts";
 import { commandLine } from "../shell-word.ts";
 
@@ -12,30 +17,114 @@ export const indexCommand = defineCommand({
   name: "index",
   summary: "Index a corpus, so that it can be searched.",
   details:
-    'A corpus is JSON lines: {"id","title","text"}, or {"id","contents"} with the title on the first line.',
-  args: [{ name: "CORPUS", doc: "files of passages, indexed as one corpus", isRepeated: true }],
+    "A corpus is files or folders in any format of docs/corpora.md: JSON lines, Parquet, CSV and TSV, BEIR folders,\n" +
+    "Markdown, HTML, text, PDF, DOCX, Wikipedia dumps; also packed (.gz, .zst, .bz2). --dense adds vectors, also to an\n" +
+    "index that exists (then without CORPUS). What was cut off goes on when the same command is given again.",
+  args: [
+    { name: "CORPUS", doc: "files or folders, indexed as one corpus", isRepeated: true, isOptional: true },
+  ],
   options: {
     out: { type: "text", value: "FOLDER", isRequired: true, doc: "New folder for the index." },
-    set: { type: "list", value: "KEY=VALUE", doc: "An option of the retriever, such as b=0.4; repeatable." },
+    dense: {
+      type: "text",
+      value: "MODEL",
+      doc: "Encode passages with this model: a folder with an ONNX file, or hf:owner/name.",
+    },
+    approximate: { type: "flag", doc: "Build a graph for approximate search over the vectors too." },
+    format: {
+      type: "text",
+      value: "NAME",
+      doc: "Format of the files, such as tsv; default: by name and content.",
+    },
+    encoding: { type: "text", value: "NAME", doc: "Encoding of texts, such as windows-1252; default UTF-8." },
+    strict: { type: "flag", doc: "Stop at the first bad line, repeated id or empty passage." },
+    memory: {
+      type: "integer",
+      value: "MIB",
+      least: 16,
+      doc: "Memory for what is not on disk yet; default 256. More is a little faster.",
+    },
+    set: {
+      type: "list",
+      value: "KEY=VALUE",
+      doc: "An option of the corpus, the retriever or the encoder, such as b=0.4 or chunk.size=100; repeatable.",
+    },
   },
-  examples: ["index passages.jsonl --out index", "index part-1.jsonl part-2.jsonl --out index --set k1=0.9"],
-  async run({ args, options: { out, set } }, io) {
-    const settings = optionsFromOverrides(bm25OptionsSchema, set);
-    await requireNewPath(out, "choose another folder or remove it");
+  examples: [
+    "index passages.jsonl --out index",
+    "index part-1.jsonl.gz part-2.jsonl.gz --out index --set k1=0.9",
+    "index docs/ --out index --set chunk.by=words --set chunk.size=150",
+    "index --out index --dense models/bge-small-en-v1.5",
+  ],
+  async run({ args, options }, io) {
+    const { out, dense } = options;
+    const settings = indexSettings(options);
     const started = io.progress.now();
-    let count = 0;
-    async function* counted() {
-      for await (const passage of readCorpora(args)) {
-        io.signal.throwIfAborted();
-        count++;
-        yield passage;
-      }
-    }
-    const index = await buildBm25Index(counted(), settings);
-    await saveIndex(index, out);
+    if (args.length === 0 && dense === undefined)
+      throw new UsageError(
+        "index: name a corpus, or a model with --dense to add vectors to an index that exists",
+      );
+    if (args.length > 0) await requireNewPath(out, "choose another folder or remove it");
+    const built =
+      args.length > 0 ? await indexPassages(args, { out, settings, memory: options.memory }, io) : {};
+    const vectors =
+      dense === undefined
+        ? undefined
+        : await addVectors(out, { model: dense, approximate: options.approximate, settings }, io);
+    const index = await openIndex(out, { storage: "disk" });
+    const { identity } = index;
+    const { count } = index.parts.passages;
+    await index.close();
     const seconds = (io.progress.now() - started) / 1000;
     io.print(`${count} passages are indexed in ${out} (${seconds.toFixed(1)} s)`);
     io.print(`next: ${commandLine("search", out, "a query")}`);
-    return { json: { index: out, passages: count, seconds, ...index.identity } };
+    const peakBytes = process.resourceUsage().maxRSS * 1024;
+    const about = { index: out, passages: count, skipped: 0, ...built, seconds, peakBytes };
+    return { json: { ...about, ...identity, ...(vectors && { dense: vectors }) } };
   },
 });
+
+interface Job {
+  readonly out: string;
+  readonly settings: IndexSettings;
+  readonly memory: number | undefined;
+}
+
+async function indexPassages(
+  paths: readonly string[],
+  { out, settings, memory }: Job,
+  io: CommandIo,
+): Promise<{ readonly skipped: number; readonly bytes: number }> {
+  const { chunk, columns, encoding, ...reading } = settings.corpus;
+  const report = newCorpusReport();
+  let progress: Progress | undefined;
+  let total = 1;
+  const passages = readCorpora(paths, {
+    ...reading,
+    ...(chunk && { chunk }),
+    ...(columns && { columns }),
+    ...(encoding && { encoding }),
+    report,
+    onProgress: (read, all) => {
+      total = megabytes(all);
+      progress ??= startProgress({ label: "indexing", total, unit: "MB" }, io.progress);
+      progress.update(Math.min(megabytes(read), total), `${report.passages} passages`);
+    },
+  });
+  const built = await buildIndexFolder(passages, out, {
+    options: settings.lexical,
+    signal: io.signal,
+    ...(memory !== undefined && { memoryBytes: memory * 2 ** 20 }),
+    onProgress: (state) => {
+      if (state.phase === "merging") progress?.update(total, `merging, ${state.terms} terms`);
+    },
+  });
+  progress?.finish(`${built.passages} passages`);
+  if (built.resumedPassages > 0)
+    io.note(`went on behind ${built.resumedPassages} passages of an earlier start`);
+  for (const line of describeReport(report)) io.note(line);
+  const dropped = settings.corpus.dropDuplicates ? report.duplicatePassages : 0;
+  return { skipped: skippedCount(report) + report.skippedFiles + dropped, bytes: built.bytes };
+}
+
+const megabytes = (bytes: number): number => Math.max(1, Math.round(bytes / 1e6));

@@ -6,10 +6,15 @@ import { retrieveRun } from "../../evaluation/ranking/retrieve-run.ts";
 import { createRun } from "../../evaluation/ranking/run-file.ts";
 import { startProgress } from "../../reporting/progress.ts";
 import { visibleText } from "../../reporting/transcript.ts";
-import { openIndex } from "../../retrieval/index-folder.ts";
+import { explainRetrieval, type Stage } from "../../retrieval/explain-retrieval.ts";
+import { recordRetriever } from "../../retrieval/recording/record-retriever.ts";
 import type { Retriever, ScoredPassage } from "../../retrieval/retriever.ts";
+import { openSearch } from "../../retrieval/search-folder.ts";
+import { Closers } from "../../shared/closers.ts";
+import { processWorld } from "../../training/world.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
 import { requireNewPath } from "../new-path.ts";
+import { searchFlags, searchOptions } from "../search-flags.ts";
 import { commandLine } from "../shell-word.ts";
 
 export const searchCommand = defineCommand({
@@ -36,29 +41,77 @@ export const searchCommand = defineCommand({
       value: "FILE",
       doc: "New file for their results: a TREC run, or JSON if it ends in .json.",
     },
+    explain: { type: "flag", doc: "Show what each stage found, how long it took and what it moved." },
+    record: { type: "text", value: "FILE", doc: "Append queries and answers to this file, for replay." },
+    ...searchFlags,
   },
   examples: [
     'search index "capital of France"',
     'search index "capital of France" -k 10 --json',
     "search index --queries questions.jsonl -k 20 --run bm25.trec",
+    'search index "capital of France" --mode hybrid --explain',
   ],
-  async run({ args, options: { k, queries, run } }, io) {
+  async run({ args, options }, io) {
     const [folder, query] = args as [string, string | undefined];
-    if (query !== undefined && queries === undefined && run === undefined)
-      return await searchOne(await openRetriever(folder), { query, k: k ?? 3 }, io);
-    if (query !== undefined || queries === undefined || run === undefined)
+    const { k, queries, run, explain, record } = options;
+    const isOne = query !== undefined && queries === undefined && run === undefined;
+    if (!isOne && (query !== undefined || queries === undefined || run === undefined))
       throw new UsageError(
         "search: give either a query, or --queries FILE with --run FILE (see forager search --help)",
       );
-    await requireNewPath(run, "choose another file or remove it");
-    const read = await readQueries(queries);
-    return await searchAll(await openRetriever(folder), { queries: read, k: k ?? 20, path: run }, io);
+    if (explain && !isOne) throw new UsageError("search: --explain explains one query; leave out --queries");
+    if (run !== undefined) await requireNewPath(run, "choose another file or remove it");
+    const read = queries === undefined ? [] : await readQueries(queries);
+    const opened = new Closers();
+    try {
+      const search = await openSearch(folder, searchOptions(options), processWorld());
+      opened.defer(() => search.close());
+      const retriever = await recorded(search.retriever, record, opened);
+      if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3 }, io);
+      if (isOne) return await searchOne(retriever, { query, k: k ?? 3 }, io);
+      return await searchAll(retriever, { queries: read, k: k ?? 20, path: run as string }, io);
+    } finally {
+      await opened.close();
+    }
   },
 });
 
-async function openRetriever(folder: string): Promise<Retriever> {
-  return await openIndex(folder);
+async function recorded(retriever: Retriever, file: string | undefined, opened: Closers): Promise<Retriever> {
+  if (file === undefined) return retriever;
+  const recording = await recordRetriever(retriever, file);
+  opened.defer(() => recording.close());
+  return recording;
 }
+
+async function explainOne(
+  retriever: Retriever,
+  { query, k }: { readonly query: string; readonly k: number },
+  io: CommandIo,
+): Promise<CommandResult> {
+  const { stages, answer } = await explainRetrieval(
+    retriever,
+    { query, k },
+    { now: io.progress.now, signal: io.signal },
+  );
+  const titles = new Map(answer.map(({ passage }) => [passage.id, passage.title]));
+  for (const stage of stages) io.print(stageText(stage, { k, titles }));
+  return { json: { stages, results: answer.map(resultJson) } };
+}
+
+/** The first passages of a stage, each with where the stages before had it. */
+function stageText(
+  { name, milliseconds, ranked }: Stage,
+  { k, titles }: { readonly k: number; readonly titles: ReadonlyMap<string, string> },
+): string {
+  const lines = ranked.slice(0, k).map(({ id, score, rank, before }) => {
+    const was = Object.entries(before).map(([stage, place]) => `${stage} ${place}`);
+    const moved = was.length === 0 ? "" : `  (${was.join(", ")})`;
+    return `  ${rank}. ${visibleText(id)}  ${score.toFixed(4)}  ${visibleText(titles.get(id) ?? "")}${moved}`;
+  });
+  return [`${name}: ${ranked.length} passages in ${milliseconds.toFixed(1)} ms`, ...lines].join("\n");
+}
+
+const resultJson = ({ passage: { id, title, text }, score }: ScoredPassage) => ({ id, title, text, score });
 
 async function searchOne(
   retriever: Retriever,
@@ -70,8 +123,7 @@ async function searchOne(
   found.forEach((result, rank) => {
     io.print(resultText(result, rank + 1));
   });
-  const results = found.map(({ passage: { id, title, text }, score }) => ({ id, title, text, score }));
-  return { json: { results } };
+  return { json: { results: found.map(resultJson) } };
 }
 
 function resultText({ passage, score }: ScoredPassage, rank: number): string {

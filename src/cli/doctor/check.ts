@@ -38,10 +38,9 @@ export function percent(part: number, whole: number): string {
   return whole === 0 ? "0 %" : `${((100 * part) / whole).toFixed(1)} %`;
 }
 
-/** Every passage that can be found, in the order of the corpus. */
-export function* passagesOf({ retriever }: TrainingData): Generator<Passage> {
-  const store = retriever.parts.passages;
-  for (let position = 0; position < store.count; position++) yield store.get(position);
+/** Every passage that can be found, in the order of the corpus; none where the retriever does not show them. */
+export function* passagesOf({ passages: store }: TrainingData): Generator<Passage> {
+  for (let position = 0; position < (store?.count ?? 0); position++) yield store?.get(position) as Passage;
 }
 
 /** The passages with these ids; an id that the corpus lacks has no entry. */

@@ -9,7 +9,7 @@ import type { Recipe } from "../../config/recipe.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { findCodec } from "../../environment/codecs.ts";
 import { formatDuration } from "../../reporting/progress.ts";
-import { engineOptions } from "../../training/setup.ts";
+import { engineOptions } from "../../training/engine-options.ts";
 import { inspectFolder } from "../new-path.ts";
 import type { Check, Patient } from "./check.ts";
 

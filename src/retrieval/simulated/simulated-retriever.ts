@@ -41,9 +41,10 @@ export function createSimulatedRetriever(
   const noise = (): number => (options.noise === undefined ? 0 : noiseAt(step, options.noise));
   const isNoisy = (query: string): boolean => random(options.seed, "noise", query).next() < noise();
   // One cache for each kind, so that an answer does not outlive its step.
-  const [useful, noisy] = [false, true].map((kind) =>
-    cachedRetriever(engine(options, simulator, kind), { maxEntries: options.cacheEntries }),
-  ) as [Retriever, Retriever];
+  const cached = (kind: boolean): Retriever =>
+    cachedRetriever(engine(options, simulator, kind), { maxEntries: options.cacheEntries });
+  const useful = cached(false);
+  const noisy = cached(true);
   return {
     identity: useful.identity,
     setStep: (next) => {
