@@ -79,6 +79,10 @@ export class RowWriter {
   readonly #bounds: PartWriter;
   readonly #postings: PartWriter;
   readonly #impacts: PartWriter;
+  /** One number or two, on their way into a file. */
+  readonly #lineStart = new Uint32Array(1);
+  readonly #start = new Float64Array(1);
+  readonly #bound = new Float32Array(2);
   #terms = 0;
   #entries = 0;
 
@@ -94,7 +98,9 @@ export class RowWriter {
   add({ term, passages, impacts, least, greatest }: IndexRow): void {
     this.#writeStarts();
     this.#vocabulary.writeText(`${term}\n`);
-    this.#bounds.writeArray(new Float32Array([least, greatest]));
+    this.#bound[0] = least;
+    this.#bound[1] = greatest;
+    this.#bounds.writeArray(this.#bound);
     this.#postings.writeArray(passages);
     this.#impacts.writeArray(impacts);
     this.#terms++;
@@ -132,8 +138,10 @@ export class RowWriter {
   }
 
   #writeStarts(): void {
-    this.#vocabularyStarts.writeArray(new Uint32Array([this.#vocabulary.bytes]));
-    this.#starts.writeArray(new Float64Array([this.#entries]));
+    this.#lineStart[0] = this.#vocabulary.bytes;
+    this.#start[0] = this.#entries;
+    this.#vocabularyStarts.writeArray(this.#lineStart);
+    this.#starts.writeArray(this.#start);
   }
 }
 

@@ -15,18 +15,37 @@ export interface Distribution {
   readonly frequencies: Uint16Array;
 }
 
+export interface Frequencies {
+  /** By term. */
+  readonly frequencies: Uint32Array;
+  readonly most: number;
+}
+
 export class EntryLog {
   length = 0;
   readonly #terms: Uint32Array[] = [];
   readonly #frequencies: Uint16Array[] = [];
 
-  push(term: number, frequency: number): void {
-    const place = this.length & (BLOCK - 1);
-    if (place === 0) this.#addBlock();
-    const block = this.length >>> BLOCK_BITS;
-    (this.#terms[block] as Uint32Array)[place] = term;
-    (this.#frequencies[block] as Uint16Array)[place] = frequency;
-    this.length++;
+  /**
+   * Adds an entry for each of the first `count` terms, with their frequencies in a passage, at most `most`; clears
+   * those.
+   */
+  add(terms: Uint32Array, count: number, { frequencies, most }: Frequencies): void {
+    for (let i = 0; i < count; ) {
+      const place = this.length & (BLOCK - 1);
+      if (place === 0) this.#addBlock();
+      const block = this.length >>> BLOCK_BITS;
+      const end = Math.min(count, i + BLOCK - place);
+      const blockTerms = this.#terms[block] as Uint32Array;
+      const blockFrequencies = this.#frequencies[block] as Uint16Array;
+      this.length += end - i;
+      for (let to = place; i < end; i++, to++) {
+        const term = terms[i] as number;
+        blockTerms[to] = term;
+        blockFrequencies[to] = Math.min(frequencies[term] as number, most);
+        frequencies[term] = 0;
+      }
+    }
   }
 
   /** Counting sort by term; going through the passages in order keeps each term's entries in order. */

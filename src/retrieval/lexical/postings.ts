@@ -50,7 +50,8 @@ export class SegmentBuilder {
   readonly #lengths = new GrowingArray(Uint32Array);
   /** Frequency of each term in the passage at hand, all zero between passages; `#seen` lists those that are not. */
   readonly #frequencies = new GrowingArray(Uint32Array);
-  readonly #seen = new GrowingArray(Uint32Array);
+  #seen = new Uint32Array(1 << 12);
+  #seenCount = 0;
   #first = 0;
 
   constructor({ titleWeight, ...analysis }: PostingsOptions) {
@@ -79,9 +80,9 @@ export class SegmentBuilder {
     let length = this.#countText(text);
     if (this.#titleWeight > 0) length += this.#countTitle(title);
     this.#logSeen();
-    this.#termCounts.push(this.#seen.length);
+    this.#termCounts.push(this.#seenCount);
     this.#lengths.push(length);
-    this.#seen.length = 0;
+    this.#seenCount = 0;
   }
 
   /** The passages added, sorted by term; the builder starts again with the passage that follows. */
@@ -159,19 +160,26 @@ export class SegmentBuilder {
   #count(term: number, weight: number): void {
     const frequencies = this.#frequencies.data;
     const before = frequencies[term] as number;
-    if (before === 0) this.#seen.push(term);
+    if (before === 0) {
+      if (this.#seenCount === this.#seen.length) this.#enlargeSeen();
+      this.#seen[this.#seenCount++] = term;
+    }
     frequencies[term] = before + weight;
   }
 
+  #enlargeSeen(): void {
+    const larger = new Uint32Array(this.#seen.length * 2);
+    larger.set(this.#seen);
+    this.#seen = larger;
+  }
+
   #logSeen(): void {
-    const frequencies = this.#frequencies.data;
     const counts = this.#passageCounts.data;
-    const seen = this.#seen.data;
-    for (let i = 0; i < this.#seen.length; i++) {
+    const seen = this.#seen;
+    for (let i = 0; i < this.#seenCount; i++) {
       const term = seen[i] as number;
-      this.#log.push(term, Math.min(frequencies[term] as number, MAX_FREQUENCY));
       counts[term] = (counts[term] as number) + 1;
-      frequencies[term] = 0;
     }
+    this.#log.add(seen, this.#seenCount, { frequencies: this.#frequencies.data, most: MAX_FREQUENCY });
   }
 }

@@ -28,7 +28,9 @@ export class WordTable {
   /** The text at hand as UTF-16 code units. */
   #bytes = Buffer.alloc(1 << 13);
   #units = unitsOf(this.#bytes);
-  readonly #found = new GrowingArray(Int32Array);
+  /** The codes found in it. Hot loops write typed arrays themselves: a shared `push` is compiled for all their kinds. */
+  #found = new Int32Array(1 << 12);
+  #foundCount = 0;
 
   /**
    * `make` gives the codes of a word (32-bit integers); it is called once for each word, with ASCII letters in lower
@@ -41,10 +43,9 @@ export class WordTable {
 
   /** The codes of the words of `text`, in order; they are overwritten by the next call. */
   codesOf(text: string): Int32Array {
-    const found = this.#found;
-    found.length = 0;
     this.#read(text);
     const units = this.#units;
+    this.#foundCount = 0;
     let hash = 0;
     let start = 0;
     for (let at = 0; at <= text.length; at++) {
@@ -56,7 +57,7 @@ export class WordTable {
         start = at + 1;
       }
     }
-    return found.data.subarray(0, found.length);
+    return this.#found.subarray(0, this.#foundCount);
   }
 
   /** Forgets all words. */
@@ -72,13 +73,15 @@ export class WordTable {
       this.#units = unitsOf(this.#bytes);
     }
     this.#bytes.write(text, 0, "utf16le");
+    // A word has a letter at least; words of several codes ask for more room themselves.
+    if (text.length > this.#found.length) this.#found = new Int32Array(text.length * 2);
   }
 
   /** Appends the codes of the word from `start` to `end`. */
   #appendCodes(start: number, end: number, hash: number): void {
     const length = end - start;
     if (length > LONGEST_WORD) {
-      for (const code of this.#make(this.#wordAt(start, length))) this.#found.push(code);
+      this.#appendAll(this.#make(this.#wordAt(start, length)));
       return;
     }
     const slots = this.#slots;
@@ -107,8 +110,20 @@ export class WordTable {
     const entries = this.#entries.data;
     const count = entries[at + CODE_COUNT] as number;
     const code = entries[at + CODE] as number;
-    if (count === 1) this.#found.push(code);
-    else for (let i = 0; i < count; i++) this.#found.push(this.#codes.data[code + i] as number);
+    if (count === 1) this.#found[this.#foundCount++] = code;
+    else this.#appendAll(this.#codes.data.subarray(code, code + count));
+  }
+
+  #appendAll(codes: ArrayLike<number>): void {
+    // Each word to come needs two characters of the text, or is the last.
+    const needed = this.#foundCount + codes.length + this.#units.length;
+    if (needed > this.#found.length) {
+      const larger = new Int32Array(needed * 2);
+      larger.set(this.#found);
+      this.#found = larger;
+    }
+    this.#found.set(codes, this.#foundCount);
+    this.#foundCount += codes.length;
   }
 
   #isEntry(at: number, start: number, length: number): boolean {
@@ -124,7 +139,7 @@ export class WordTable {
 
   #add(word: string, hash: number, slot: number): void {
     const codes = this.#make(word);
-    for (const code of codes) this.#found.push(code);
+    this.#appendAll(codes);
     if (this.#count === this.#mostWords) {
       this.clear();
       return;
