@@ -46,7 +46,10 @@ const modelFormat = z.looseObject({
 /** `file` is named in errors. Throws `DataFormatError`, or whatever the library throws at a file it cannot read. */
 export function libraryTokenizer(json: object, config: TokenizerConfig, file: string): LibraryFileTokenizer {
   const added = modelFormat.parse(json).added_tokens;
-  const library = new LibraryTokenizer(json, { ...config, clean_up_tokenization_spaces: false });
+  const library = new LibraryTokenizer(withAllDigits(json), {
+    ...config,
+    clean_up_tokenization_spaces: false,
+  });
   const idOf = (token: string): number => {
     const id = library.token_to_id(token);
     if (id !== undefined) return id;
@@ -78,6 +81,27 @@ export function libraryTokenizer(json: object, config: TokenizerConfig, file: st
         ? ""
         : library.decode([...tokens], { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
   };
+}
+
+/**
+ * The same file with `Digits` spelt out: for the Rust library any character of the class N is a digit (as ½ is), for this
+ * one only those that `\d` matches.
+ */
+function withAllDigits<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(withAllDigits) as T;
+  if (value === null || typeof value !== "object") return value;
+  const fields = value as Record<string, unknown>;
+  if (fields.type === "Digits") {
+    const pattern = { Regex: fields.individual_digits === true ? "\\p{N}" : "\\p{N}+" };
+    return { type: "Split", pattern, behavior: "Isolated", invert: false } as T;
+  }
+  if (!("pre_tokenizer" in fields) && !("pretokenizers" in fields)) return value;
+  const { pre_tokenizer, pretokenizers, ...rest } = fields;
+  return {
+    ...rest,
+    ...(pre_tokenizer !== undefined && { pre_tokenizer: withAllDigits(pre_tokenizer) }),
+    ...(pretokenizers !== undefined && { pretokenizers: withAllDigits(pretokenizers) }),
+  } as T;
 }
 
 const commonEndTokens = ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>"];

@@ -24,6 +24,7 @@ CODE = [
     "for (let i = 0; i < 10; i++) {\n\tconsole.log(`${i}`);\n}\r\n",
     "if (a  &&  b) {  1;  22;   333 }",
     "SELECT * FROM t WHERE id=42;--x",
+    "signs:" + " £ § © « ° ± » ¶ ¿" * 40,  # the space and the first byte of £ become one piece, as in real vocabularies
 ]
 MORE = [
     "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", "a<|im_end|>", "<|im_start|>  x", "<s>[INST] hi [/INST]</s>",
