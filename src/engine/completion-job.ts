@@ -58,12 +58,15 @@ export class CompletionJob {
     return isFull ? "length" : undefined;
   }
 
-  /** A stop string of n bytes ends within the last n tokens; it may straddle any number of them. */
+  /**
+   * A stop string of n bytes ends within the last n tokens; it may straddle any number of them. One token more, since
+   * some tokenizers drop a space at the start of what they decode.
+   */
   #isStopped(): boolean {
     const { stop } = this.#options;
     if (stop.length === 0) return false;
     const reach = Math.max(...stop.map((text) => Buffer.byteLength(text)));
-    const tail = this.tokens.slice(Math.max(this.promptTokens, this.tokens.length - reach));
+    const tail = this.tokens.slice(Math.max(this.promptTokens, this.tokens.length - reach - 1));
     const text = this.#tokenizer.decode(tail);
     return stop.some((ending) => text.includes(ending));
   }
