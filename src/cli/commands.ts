@@ -7,6 +7,7 @@ import { doctorCommand } from "./commands/doctor.ts";
 import { evalCommand } from "./commands/eval.ts";
 import { indexCommand } from "./commands/index-corpus.ts";
 import { modelsCommand } from "./commands/models.ts";
+import { planCommand } from "./commands/plan.ts";
 import { quickstartCommand } from "./commands/quickstart.ts";
 import { reportCommand } from "./commands/report.ts";
 import { scoreCommand } from "./commands/score.ts";
@@ -24,6 +25,7 @@ export const commands: readonly Command[] = [
   completeCommand,
   modelsCommand,
   reportCommand,
+  planCommand,
   indexCommand,
   searchCommand,
   serveCommand,

@@ -58,7 +58,7 @@ describe("a reranking retriever", () => {
 
   test("scores every query against its own passages only, in calls of bounded size", async () => {
     const answers = scriptedRetriever((query) => [{ id: query, title: query, text: "" }]);
-    const reranker = ruledBy(({ query, passage }) => (query === passage.id ? 1 : Number.NaN));
+    const reranker = ruledBy(({ query, passage }) => (query === passage.title ? 1 : Number.NaN));
     const queries = Array.from({ length: 40 }, (_, i) => `q${i}`);
     const found = await rerankingRetriever(answers, reranker).retrieve(queries, 1);
     expect(found.map((answer) => answer[0]?.passage.id)).toEqual(queries);

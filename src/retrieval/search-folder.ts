@@ -18,7 +18,7 @@ import { openEncoder } from "./dense/onnx-encoder.ts";
 import { hybridOptionsSchema, hybridRetriever } from "./hybrid.ts";
 import { openIndex } from "./index-folder.ts";
 import type { Bm25Index } from "./lexical/bm25.ts";
-import { rerankingRetriever } from "./rerank.ts";
+import { type Reranker, rerankingRetriever } from "./rerank.ts";
 import type { Retriever } from "./retriever.ts";
 
 const model = z
@@ -77,6 +77,8 @@ export interface OpenedSearch {
   readonly retriever: Retriever;
   /** The lexical index, with all passages. */
   readonly index: Bm25Index;
+  /** The cross-encoder, where there is one. */
+  readonly reranker?: Reranker | undefined;
   close(): Promise<void>;
 }
 
@@ -123,9 +125,11 @@ export async function openSearch(
     opened.defer(() => index.close());
     const source: Source = { folder, index, settings, world, opened };
     const ranked = mode === "bm25" ? index : await withVectors(source, mode);
-    const retriever =
-      settings.rerank === undefined ? ranked : await reranked(source, ranked, settings.rerank);
-    return { retriever, index, close: () => opened.close() };
+    const close = (): Promise<void> => opened.close();
+    if (settings.rerank === undefined) return { retriever: ranked, index, close };
+    const { depth, ...model } = settings.rerank;
+    const reranker = await openReranker(source, model);
+    return { retriever: rerankingRetriever(ranked, reranker, { depth }), index, reranker, close };
   } catch (error) {
     await opened.close();
     throw error;
@@ -178,15 +182,14 @@ async function withVectors(source: Source, mode: "dense" | "hybrid"): Promise<Re
   return hybridRetriever(parts, { fusion, depth });
 }
 
-async function reranked(
+async function openReranker(
   { world, opened }: Source,
-  retriever: Retriever,
-  { model, depth, ...options }: z.output<typeof rerankerSchema>,
-): Promise<Retriever> {
+  { model, ...options }: Omit<z.output<typeof rerankerSchema>, "depth">,
+): Promise<Reranker> {
   const { folder, name } = await locateModel(model, options.file, world.hub);
   const reranker = await openCrossEncoder(folder, { ...options, threads: world.threads, name });
   opened.defer(() => reranker.close());
-  return rerankingRetriever(retriever, reranker, { depth });
+  return reranker;
 }
 
 async function readEncoderReference(folder: string): Promise<EncoderReference> {

@@ -16,7 +16,8 @@ export async function writeFileAtomic(
     await mkdir(dirname(path), { recursive: true });
     const handle = await open(temporary, "w");
     try {
-      await handle.writeFile(data);
+      if (typeof data === "string" || data instanceof Uint8Array) await handle.writeFile(data);
+      else for (const piece of data) await handle.appendFile(piece);
       await handle.sync();
     } finally {
       await handle.close();

@@ -146,7 +146,9 @@ async function* pieces(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   try {
-    for await (const piece of response.body ?? []) yield piece as Uint8Array;
+    // Node's streams are iterable, which the types of browsers do not say.
+    const body = response.body as (ReadableStream<Uint8Array> & AsyncIterable<Uint8Array>) | null;
+    if (body !== null) yield* body;
   } catch (cause) {
     signal?.throwIfAborted();
     throw brokenOff(partial, undefined, cause);

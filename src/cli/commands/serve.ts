@@ -5,9 +5,13 @@
  */
 import { basename, resolve } from "node:path";
 import { InterruptedError, UsageError } from "../../errors.ts";
-import { openIndex } from "../../retrieval/index-folder.ts";
+import type { Reranker } from "../../retrieval/rerank.ts";
+import { openSearch } from "../../retrieval/search-folder.ts";
 import type { ServerLimits } from "../../serving/limits.ts";
+import type { Rerank } from "../../serving/rerank.ts";
+import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
+import { searchFlags, searchOptions } from "../search-flags.ts";
 
 /** What the command needs of the process beyond `CommandIo`: a key, a line while it runs, and which signal came. */
 export type ServeHost = Pick<NodeJS.Process, "env" | "once" | "off"> & {
@@ -15,6 +19,7 @@ export type ServeHost = Pick<NodeJS.Process, "env" | "once" | "off"> & {
 };
 
 const options = {
+  ...searchFlags,
   port: { type: "integer", value: "N", doc: "Port; 0 takes a free one; default 8000." },
   host: {
     type: "text",
@@ -45,7 +50,7 @@ const options = {
     type: "integer",
     value: "N",
     least: 2,
-    doc: "Join waiting calls into one of up to N queries; pays for encoders, not for BM25; default: never.",
+    doc: "Join waiting calls into one of up to N queries; pays with an encoder. Default: never.",
   },
   timeout: { type: "integer", value: "SECONDS", least: 1, doc: "Most time for a request; default 60." },
 } as const;
@@ -59,8 +64,9 @@ export function serveCommandOn(host: ServeHost) {
     name: "serve",
     summary: "Serve an index over HTTP, in the dialects of existing training scripts.",
     details:
-      "KIND is retriever. POST /retrieve, /search, /batch_search, /access; GET /v1/NAME/search, /health, /stats, " +
-      "/metrics, /openapi.yaml; see docs/serving.md. Prints one JSON line with url when it is ready.",
+      "KIND is retriever. POST /retrieve, /search, /batch_search, /access and, with --rerank, /rerank;\n" +
+      "GET /v1/NAME/search, /health, /stats, /metrics, /openapi.yaml; see docs/serving.md. Prints one JSON line\n" +
+      "with url when it is ready.",
     args: [
       { name: "KIND", doc: "what is served: retriever" },
       { name: "INDEX", doc: "a folder made by forager index" },
@@ -77,8 +83,12 @@ export function serveCommandOn(host: ServeHost) {
         throw new UsageError(`serve: --port must be at most 65535, got ${options.port}`);
       const apiKey = keyFrom(host.env, options["api-key-env"]);
       const start = performance.now();
-      const index = await openIndex(folder);
-      const { retriever, store } = { retriever: index, store: index.parts.passages };
+      const { retriever, index, reranker, close } = await openSearch(
+        folder,
+        searchOptions(options),
+        processWorld(),
+      );
+      const store = index.parts.passages;
       const { createRetrieverApp } = await import("../../serving/retriever-app.ts");
       const { passageLookup } = await import("../../serving/passage-lookup.ts");
       const name = options.name ?? basename(resolve(folder));
@@ -93,16 +103,25 @@ export function serveCommandOn(host: ServeHost) {
         ...(options.k !== undefined && { defaultK: options.k }),
         ...(options.merge !== undefined && { mergeQueries: options.merge }),
         ...(apiKey !== undefined && { apiKey }),
+        ...(reranker !== undefined && { rerank: rerankBy(reranker) }),
       });
       const { method, corpusHash } = retriever.identity;
       const ready = { name, method, passages: store.count, corpusHash };
       try {
         return await serveUntilStopped(app.fetch, { host, io, options, ready, start });
       } finally {
-        await index.close();
+        await close();
       }
     },
   });
+}
+
+/** A cross-encoder for clients that send the documents themselves. */
+function rerankBy(reranker: Reranker): Rerank {
+  return async (query, documents, signal) => {
+    const pairs = documents.map((text) => ({ query, passage: { title: "", text } }));
+    return Array.from(await reranker.score(pairs, signal));
+  };
 }
 
 interface Serving {

@@ -1,0 +1,79 @@
+/** `forager plan`: what an index would take, before anything is built. */
+import { newCorpusReport } from "../../corpus/corpus-report.ts";
+import { readCorpora } from "../../corpus/read-corpora.ts";
+import { formatDuration } from "../../reporting/progress.ts";
+import type { Encoder } from "../../retrieval/dense/encoder.ts";
+import { type IndexPlan, planIndex } from "../../retrieval/plan-index.ts";
+import { openEncoderReference } from "../../retrieval/search-folder.ts";
+import { processWorld } from "../../training/world.ts";
+import { type CommandIo, defineCommand } from "../command.ts";
+import { indexSettings } from "../index-settings.ts";
+
+export const planCommand = defineCommand({
+  name: "plan",
+  summary: "Estimate time, memory and disk of an index before it is built.",
+  details:
+    "The first passages are read and indexed for real, into a temporary folder, and scaled to the whole corpus. Takes\n" +
+    "the options of forager index.",
+  args: [{ name: "CORPUS", doc: "files or folders, as for forager index", isRepeated: true }],
+  options: {
+    dense: { type: "text", value: "MODEL", doc: "Plan vectors by this encoder too." },
+    format: { type: "text", value: "NAME", doc: "Format of the files; default: by name and content." },
+    encoding: { type: "text", value: "NAME", doc: "Encoding of texts; default UTF-8." },
+    memory: { type: "integer", value: "MIB", least: 16, doc: "As for forager index; default 256." },
+    set: { type: "list", value: "KEY=VALUE", doc: "As for forager index; repeatable." },
+  },
+  examples: ["plan passages.jsonl.gz", "plan wiki-18.jsonl --dense models/e5-base-v2 --json"],
+  async run({ args, options }, io) {
+    const settings = indexSettings({ ...options, strict: false });
+    const { chunk, columns, encoding, ...reading } = settings.corpus;
+    let share = 0;
+    const passages = readCorpora(args, {
+      ...reading,
+      ...(chunk && { chunk }),
+      ...(columns && { columns }),
+      ...(encoding && { encoding }),
+      report: newCorpusReport(),
+      onProgress: (read, total) => {
+        share = total === 0 ? 1 : read / total;
+      },
+    });
+    const encoder =
+      options.dense === undefined
+        ? undefined
+        : await openEncoderReference({ ...settings.encoder, model: options.dense }, processWorld());
+    try {
+      const plan = await planIndex({
+        passages,
+        shareRead: () => share,
+        options: settings.lexical,
+        memoryBytes: (options.memory ?? 256) * 2 ** 20,
+        now: io.progress.now,
+        signal: io.signal,
+        ...(encoder && { dense: { encoder, dtype: settings.dense.dtype } }),
+      });
+      printPlan(plan, encoder, io);
+      return { json: { ...plan } };
+    } finally {
+      await encoder?.close();
+    }
+  },
+});
+
+function printPlan(plan: IndexPlan, encoder: Encoder | undefined, io: CommandIo): void {
+  const { passages, seconds, peakBytes, bytes, peakDiskBytes, basis, dense } = plan;
+  io.print(`passages   about ${passages}`);
+  io.print(`time       ${formatDuration(1000 * seconds)}`);
+  io.print(`memory     ${megabytes(peakBytes)}`);
+  io.print(`disk       ${megabytes(bytes)}, while it is built ${megabytes(peakDiskBytes)}`);
+  if (dense)
+    io.print(
+      `vectors    ${formatDuration(1000 * dense.seconds)} at ${dense.rate.toFixed(0)} passages/s, ${megabytes(dense.bytes)} (${encoder?.identity.name})`,
+    );
+  const measured = `${basis.passages} passages in ${basis.seconds.toFixed(1)} s, ${(100 * basis.share).toFixed(1)} % of the corpus`;
+  io.print(`measured on ${measured}; give or take a fifth`);
+}
+
+function megabytes(bytes: number): string {
+  return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.ceil(bytes / 1e6)} MB`;
+}
