@@ -10,7 +10,7 @@ import type { Bm25Index } from "../src/retrieval/lexical/bm25.ts";
 
 type Request =
   | { readonly op: "build"; readonly corpus: string }
-  | { readonly op: "open"; readonly storage: OpenIndexOptions["storage"]; readonly query: string }
+  | { readonly op: "open"; readonly query: string; readonly options: OpenIndexOptions }
   | { readonly op: "single" | "bulk" | "ranking"; readonly queries: readonly string[]; readonly k: number }
   | { readonly op: "peak" };
 
@@ -36,9 +36,9 @@ async function build(corpus: string): Promise<object> {
   return { seconds: (performance.now() - start) / 1000, passages, bytes, folder };
 }
 
-async function open(storage: OpenIndexOptions["storage"], query: string): Promise<object> {
+async function open(query: string, options: OpenIndexOptions): Promise<object> {
   const start = performance.now();
-  index = await openIndex(folder, storage === undefined ? {} : { storage });
+  index = await openIndex(folder, options);
   await index.retrieve([query], 10);
   return { seconds: (performance.now() - start) / 1000, bytes: process.memoryUsage().rss };
 }
@@ -55,7 +55,7 @@ async function answer(request: Request): Promise<object> {
     case "build":
       return await build(request.corpus);
     case "open":
-      return await open(request.storage, request.query);
+      return await open(request.query, request.options);
     case "single":
     case "bulk":
       return await search(request.op, request.queries, request.k);

@@ -4,6 +4,7 @@
  * positions and scores on both sides. Python is found by FORAGER_PYTHON (default `python3`).
  */
 import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -42,13 +43,15 @@ interface Options {
   /** Only each so many-th question is asked for speed. */
   readonly every: number;
   readonly storage: string;
+  /** Threads for searching in bulk in memory; the peer takes one or two, whichever is faster. */
+  readonly threads: number;
 }
 
 export const lexicalBench: Bench = {
   name: "lexical",
   about: "BM25: build, searches/s and quality against bm25s (FORAGER_PYTHON)",
   options:
-    "--corpus FILE --questions FOLDER|FILE [--rounds 5] [--builds 3] [--every 1] [--storage auto|memory|disk]",
+    "--corpus FILE --questions FOLDER|FILE [--rounds 5] [--builds 3] [--every 1] [--storage auto|memory|disk] [--threads 2]",
   async run(args) {
     const options = optionsOf(args);
     const questions = await questionsIn(options.questions);
@@ -76,7 +79,8 @@ async function measure(sides: Sides): ReturnType<Bench["run"]> {
   const { options, questions, ours, peer, peerName } = sides;
   const built = await measureBuild(sides);
   const queries = questions.filter((_, i) => i % options.every === 0).map(({ text }) => text);
-  const open = await ours.request("open", { storage: options.storage, query: queries[0] ?? "" });
+  const { storage, threads } = options;
+  const open = await ours.request("open", { query: queries[0] ?? "", options: { storage, threads } });
   const speeds: (readonly [string, Comparison])[] = [];
   for (const { op, k } of searches) {
     const side = (worker: Worker) => async () => {
@@ -92,7 +96,7 @@ async function measure(sides: Sides): ReturnType<Bench["run"]> {
     ["work", "Forager", "peer", "ratio"],
     [...built.rows, ...speeds.map(([name, comparison]) => rowOf(name, comparison))],
   );
-  const first = `Opened on ${options.storage}: ${Number(open.seconds).toFixed(2)} s to the first answer, resident ${formatBytes(Number(open.bytes))}, on disk ${formatBytes(built.bytes)}.`;
+  const first = `Opened on ${storage}: ${Number(open.seconds).toFixed(2)} s to the first answer, resident ${formatBytes(Number(open.bytes))}, on disk ${formatBytes(built.bytes)}.`;
   const note = `${built.passages} passages, ${queries.length} queries; median (min-max) of interleaved rounds; peer: ${peerName}.`;
   return {
     markdown: [table, first, note, ...(quality === undefined ? [] : [quality])].join("\n\n"),
@@ -160,12 +164,20 @@ function optionsOf(args: readonly string[]): Options {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
     args: [...args],
-    options: { corpus: text, questions: text, rounds: text, builds: text, every: text, storage: text },
+    options: {
+      corpus: text,
+      questions: text,
+      rounds: text,
+      builds: text,
+      every: text,
+      storage: text,
+      threads: text,
+    },
   });
   const { corpus, questions, storage = "auto" } = values;
   if (corpus === undefined || questions === undefined)
     throw new Error("lexical needs --corpus FILE and --questions FOLDER or FILE");
-  const count = (name: "rounds" | "builds" | "every", otherwise: number): number => {
+  const count = (name: "rounds" | "builds" | "every" | "threads", otherwise: number): number => {
     const value = Number(values[name] ?? otherwise);
     if (!Number.isInteger(value) || value < 1)
       throw new Error(`--${name} must be a whole number of at least 1`);
@@ -180,6 +192,7 @@ function optionsOf(args: readonly string[]): Options {
     rounds: count("rounds", 5),
     builds: count("builds", 3),
     every: count("every", 1),
+    threads: count("threads", Math.min(2, availableParallelism())),
   };
 }
 

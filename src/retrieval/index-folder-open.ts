@@ -11,6 +11,7 @@ import { type Manifest, readManifest } from "./index-folder-manifest.ts";
 import { totalBytes } from "./index-folder-write.ts";
 import { Bm25Index, type PostingStore } from "./lexical/bm25-index.ts";
 import { memoryPostings } from "./lexical/memory-postings.ts";
+import { RankPool } from "./lexical/rank-pool.ts";
 import { Vocabulary } from "./lexical/vocabulary.ts";
 import { checkPart, PartFile, readCheckedPart, readPart } from "./part-files.ts";
 import { lineStore, memoryBytes } from "./passage-store.ts";
@@ -20,6 +21,11 @@ export interface OpenIndexOptions {
   readonly corpusHash?: string;
   /** Where entries and passages are kept; default `auto`: in memory when the index has at most 256 MiB. */
   readonly storage?: "memory" | "disk" | "auto";
+  /**
+   * Threads that answer calls of many queries, for an index in memory; default 1, which is the caller's. On disk the
+   * caller's thread answers everything.
+   */
+  readonly threads?: number;
   /** Most bytes of entries that are kept when they are on disk; default 64 MiB. */
   readonly cacheBytes?: number;
 }
@@ -42,7 +48,9 @@ export async function openIndex(folder: string, options: OpenIndexOptions = {}):
     );
   const { storage = "auto", cacheBytes = CACHE_BYTES } = options;
   const isInMemory = storage === "memory" || (storage === "auto" && totalBytes(parts) <= AUTO_MEMORY_BYTES);
-  return isInMemory ? openInMemory(folder, manifest) : openOnDisk(folder, manifest, cacheBytes);
+  return isInMemory
+    ? openInMemory(folder, manifest, options.threads ?? 1)
+    : openOnDisk(folder, manifest, cacheBytes);
 }
 
 /** Reads every byte of an index folder. Throws `FileError` or `RetrieverError` when anything is not as it was written. */
@@ -52,22 +60,32 @@ export async function verifyIndex(folder: string): Promise<{ readonly bytes: num
   return { bytes: totalBytes(parts) };
 }
 
-function openInMemory(folder: string, { options, corpusHash, counts, parts }: Manifest): Bm25Index {
+function openInMemory(
+  folder: string,
+  { options, corpusHash, counts, parts }: Manifest,
+  threads: number,
+): Bm25Index {
+  const content = (name: keyof Manifest["parts"]) => readCheckedPart(folder, parts[name], threads > 1);
   const bytes = (name: "passages" | "passageStarts" | "ids") =>
     memoryBytes(join(folder, parts[name].file), readCheckedPart(folder, parts[name]));
   const passages = lineStore(bytes("passages"), bytes("passageStarts"), counts.passages);
+  const vocabulary = Buffer.from(content("vocabulary"));
+  const vocabularyStarts = new Uint32Array(content("vocabularyStarts"));
+  const postings = {
+    starts: new Float64Array(content("starts")),
+    bounds: new Float32Array(content("bounds")),
+    passages: new Uint32Array(content("postings")),
+    impacts: new Float32Array(content("impacts")),
+  };
+  const shared = { options, passageCount: counts.passages, vocabulary, vocabularyStarts, postings };
   return new Bm25Index({
     options,
     corpusHash,
     passages,
-    vocabulary: vocabularyIn(folder, parts, readCheckedPart),
-    postings: memoryPostings({
-      starts: new Float64Array(readCheckedPart(folder, parts.starts)),
-      bounds: new Float32Array(readCheckedPart(folder, parts.bounds)),
-      passages: new Uint32Array(readCheckedPart(folder, parts.postings)),
-      impacts: new Float32Array(readCheckedPart(folder, parts.impacts)),
-    }),
+    vocabulary: new Vocabulary(vocabulary, vocabularyStarts),
+    postings: memoryPostings(postings),
     positionOf: positionFinder(bytes("ids"), passages),
+    ...(threads > 1 && { pool: new RankPool(shared, threads) }),
   });
 }
 
@@ -88,7 +106,10 @@ function openOnDisk(folder: string, manifest: Manifest, cacheBytes: number): Bm2
       options,
       corpusHash,
       passages,
-      vocabulary: vocabularyIn(folder, parts, readPart),
+      vocabulary: new Vocabulary(
+        Buffer.from(readPart(folder, parts.vocabulary)),
+        new Uint32Array(readPart(folder, parts.vocabularyStarts)),
+      ),
       postings: diskPostings(
         folder,
         manifest,
@@ -101,13 +122,6 @@ function openOnDisk(folder: string, manifest: Manifest, cacheBytes: number): Bm2
     void close();
     throw error;
   }
-}
-
-function vocabularyIn(folder: string, parts: Manifest["parts"], read: typeof readPart): Vocabulary {
-  return new Vocabulary(
-    Buffer.from(read(folder, parts.vocabulary)),
-    new Uint32Array(read(folder, parts.vocabularyStarts)),
-  );
 }
 
 function diskPostings(folder: string, { counts, parts }: Manifest, cache: PostingCache): PostingStore {

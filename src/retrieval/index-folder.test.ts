@@ -13,6 +13,8 @@ let made = 0;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "forager-index-"));
 });
+const opened: { close(): Promise<void> }[] = [];
+afterAll(() => Promise.all(opened.map((index) => index.close())));
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const passages: readonly Passage[] = [
@@ -35,6 +37,28 @@ describeRetriever("bm25 opened into memory", async (from) =>
   openIndex(await save(from), { storage: "memory" }),
 );
 describeRetriever("bm25 opened on disk", async (from) => openIndex(await save(from), { storage: "disk" }));
+
+describeRetriever("bm25 on two threads", async (from) => {
+  const index = await openIndex(await save(from), { storage: "memory", threads: 2 });
+  opened.push(index);
+  return index;
+});
+
+test("many queries on several threads are answered like one by one, in order, until the index is closed", async () => {
+  const many = Array.from({ length: 300 }, (_, i) => ({
+    id: `${i}`,
+    title: `n${i}`,
+    text: `album ${i % 17}`,
+  }));
+  const path = await save(many);
+  const [alone, together] = [await openIndex(path), await openIndex(path, { threads: 3, storage: "memory" })];
+  const queries = many.map(({ title, text }) => `${title} ${text}`);
+  expect(await together.retrieve(queries, 7)).toEqual(await alone.retrieve(queries, 7));
+  const late = expect(together.retrieve(queries, 7)).rejects.toThrow(/the index was closed; open it again/);
+  await together.close();
+  await late;
+  await expect(together.retrieve(queries, 7)).rejects.toThrow(/the index was closed; open it again/);
+});
 
 test("an opened index answers as the one that was saved, with the same identity", async () => {
   const index = await buildBm25Index(passages, {

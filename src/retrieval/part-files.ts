@@ -206,27 +206,32 @@ export class PartFile {
   }
 }
 
-/** The content of a part in an `ArrayBuffer` of its own. Throws `FileError` when it is missing or short. */
+/** The content of a part. Throws `FileError` when it is missing or short. */
 export function readPart(folder: string, part: Part): ArrayBuffer {
-  const file = new PartFile(folder, part);
-  try {
-    const buffer = new ArrayBuffer(part.bytes);
-    file.read(new Uint8Array(buffer), 0);
-    return buffer;
-  } finally {
-    file.close();
-  }
+  const buffer = new ArrayBuffer(part.bytes);
+  readInto(buffer, folder, part);
+  return buffer;
 }
 
-/** As `readPart`, and throws `FileError` when the content is not what was written. */
-export function readCheckedPart(folder: string, part: Part): ArrayBuffer {
-  const buffer = readPart(folder, part);
+/** As `readPart`, and throws `FileError` when the content is not what was written; in shared memory if so wanted. */
+export function readCheckedPart(folder: string, part: Part, isShared = false): ArrayBufferLike {
+  const buffer = isShared ? new SharedArrayBuffer(part.bytes) : new ArrayBuffer(part.bytes);
+  readInto(buffer, folder, part);
   const hash = createHash("sha256");
   for (let at = 0; at < part.bytes; at += 1 << 30)
     hash.update(new Uint8Array(buffer, at, Math.min(1 << 30, part.bytes - at)));
   if (hash.digest("hex") !== part.sha256)
     throw damaged(join(folder, part.file), "its SHA-256 is not that of the index");
   return buffer;
+}
+
+function readInto(buffer: ArrayBufferLike, folder: string, part: Part): void {
+  const file = new PartFile(folder, part);
+  try {
+    file.read(new Uint8Array(buffer), 0);
+  } finally {
+    file.close();
+  }
 }
 
 /** Reads a part through and throws `FileError` when it is missing, short or altered; memory stays small. */

@@ -17,7 +17,7 @@ export interface ByteSource {
 }
 
 /** Bytes that are in memory. */
-export function memoryBytes(path: string, buffer: ArrayBuffer): ByteSource {
+export function memoryBytes(path: string, buffer: ArrayBufferLike): ByteSource {
   return {
     path,
     bytes: buffer.byteLength,

@@ -10,6 +10,7 @@ import type { PassageStore } from "../passage-store.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import type { Bm25Options } from "./bm25-options.ts";
 import { QueryTerms } from "./query-terms.ts";
+import { QUERIES_PER_PIECE, type RankPool } from "./rank-pool.ts";
 import { Ranker, type TermEntries } from "./ranking.ts";
 import type { Ranking } from "./top-k.ts";
 import type { Vocabulary } from "./vocabulary.ts";
@@ -31,6 +32,8 @@ export interface Bm25Parts {
   readonly postings: PostingStore;
   /** The position of the passage with this id, or undefined. */
   readonly positionOf: (id: string) => number | undefined;
+  /** Threads that answer many queries at once; absent when there is one thread. */
+  readonly pool?: RankPool;
   /** Closes files; absent when there are none. */
   readonly close?: () => Promise<void>;
 }
@@ -65,39 +68,37 @@ export class Bm25Index implements Retriever {
   }
 
   async retrieve(queries: readonly string[], k: number, signal?: AbortSignal): Promise<ScoredPassage[][]> {
-    const results: ScoredPassage[][] = [];
     const { passages } = this.parts;
-    for await (const { positions, scores } of this.#rankings(queries, k, signal))
-      results.push(
-        Array.from(positions, (position, rank) => ({
-          passage: passages.get(position),
-          score: scores[rank] as number,
-        })),
-      );
-    return results;
+    const rankings = await this.rank(queries, k, signal);
+    return rankings.map(({ positions, scores }) =>
+      Array.from(positions, (position, rank) => ({
+        passage: passages.get(position),
+        score: scores[rank] as number,
+      })),
+    );
   }
 
   /** Like `retrieve`, with positions in the corpus in place of passages: for fusion and for measurements. */
   async rank(queries: readonly string[], k: number, signal?: AbortSignal): Promise<Ranking[]> {
-    const results: Ranking[] = [];
-    for await (const ranking of this.#rankings(queries, k, signal)) results.push(ranking);
-    return results;
-  }
-
-  /** Closes the files of the index; it answers nothing afterwards. */
-  async close(): Promise<void> {
-    await this.parts.close?.();
-  }
-
-  async *#rankings(queries: readonly string[], k: number, signal?: AbortSignal): AsyncGenerator<Ranking> {
     if (!Number.isInteger(k) || k < 1)
       throw new RetrieverError(`k must be an integer of at least 1, got ${k}`);
-    for (const [i, query] of queries.entries()) {
+    signal?.throwIfAborted();
+    const { pool } = this.parts;
+    if (pool !== undefined && queries.length > QUERIES_PER_PIECE) return await pool.rank(queries, k, signal);
+    const rankings: Ranking[] = [];
+    for (const query of queries) {
       signal?.throwIfAborted();
-      yield this.#search(query, k);
-      if (i % QUERIES_PER_TURN === QUERIES_PER_TURN - 1) await setImmediate();
+      rankings.push(this.#search(query, k));
+      if (rankings.length % QUERIES_PER_TURN === 0) await setImmediate();
     }
     signal?.throwIfAborted();
+    return rankings;
+  }
+
+  /** Closes the files and threads of the index; it answers nothing afterwards. */
+  async close(): Promise<void> {
+    await this.parts.pool?.close();
+    await this.parts.close?.();
   }
 
   #search(query: string, k: number): Ranking {
