@@ -1,0 +1,106 @@
+/** Vectors from the command line: added to an index, searched alone, fused, approximately and reranked. */
+import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runForTest } from "../../../test/run-cli.ts";
+import { writeTinyModel } from "../../retrieval/dense/tiny-model.fixture.ts";
+
+let folder: string;
+const at = (name: string): string => join(folder, name);
+const corpus = ["red red", "green", "blue blue blue", "red blue"].map((text, i) => ({
+  id: `p${i}`,
+  title: "",
+  text,
+}));
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forager-vectors-"));
+  await writeFile(at("corpus.jsonl"), corpus.map((record) => `${JSON.stringify(record)}\n`).join(""));
+  await writeTinyModel(at("e5-small-v2"), "encoder");
+  await writeTinyModel(at("judge"), "cross-encoder");
+  const built = await runForTest("index", at("corpus.jsonl"), "--out", at("index"));
+  expect(built.code).toBe(0);
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+interface Found {
+  readonly id: string;
+}
+
+async function idsOf(...args: string[]): Promise<readonly string[]> {
+  const { code, json, stderr } = await runForTest("search", at("index"), ...args, "--json");
+  expect([code, stderr]).toEqual([0, ""]);
+  return (json as { results: readonly Found[] }).results.map(({ id }) => id);
+}
+
+test("are added to an index that exists, with what approximate search misses", async () => {
+  const line = ["index", "--out", at("index"), "--dense", at("e5-small-v2"), "--approximate"];
+  const built = await runForTest(...line, "--set", "dense.dtype=f32", "--json");
+  expect(built).toMatchObject({
+    code: 0,
+    json: { passages: 4, dense: { dtype: "f32", recall: { value: 1 } } },
+  });
+  const again = await runForTest(...line);
+  expect(again.code).toBe(2);
+  expect(again.stderr).toContain("has vectors already");
+});
+
+test("are used by default, fused with words; bm25 alone stays at hand", async () => {
+  const { json } = await runForTest("search", at("index"), "green", "--explain", "--json");
+  expect((json as { stages: { name: string }[] }).stages.map(({ name }) => name)).toEqual([
+    "bm25",
+    "dense",
+    "fusion",
+  ]);
+  expect(await idsOf("green", "--mode", "bm25")).toEqual(["p1"]);
+  expect(await idsOf("green", "--mode", "dense", "-k", "4")).toHaveLength(4);
+  // The graph keeps bf16 numbers, in which near vectors may change places.
+  const near = await idsOf("green", "--mode", "dense", "--approximate", "-k", "4");
+  expect(near.toSorted()).toEqual(["p0", "p1", "p2", "p3"]);
+});
+
+test("a cross-encoder has the last word", async () => {
+  // It scores the sum of the ids of a passage's words: blue three times is the most.
+  expect(await idsOf("red", "--rerank", at("judge"), "-k", "4")).toEqual(["p2", "p3", "p0", "p1"]);
+});
+
+test("the encoder may have moved, and another one is refused", async () => {
+  await rename(at("e5-small-v2"), at("moved"));
+  const lost = await runForTest("search", at("index"), "green", "--mode", "dense");
+  expect(lost.code).toBe(1);
+  expect(lost.stderr).toContain("e5-small-v2");
+  await rename(at("moved"), at("e5-small-v2"));
+  await writeTinyModel(at("bge-small-en-v1.5"), "encoder", { id: 8, value: 3 });
+  const other = await runForTest("search", at("index"), "green", "--encoder", at("bge-small-en-v1.5"));
+  expect(other.code).toBe(1);
+  expect(other.stderr).toMatch(/^forager: .*encoder/);
+});
+
+test("a recipe uses them", async () => {
+  const question = { id: "q", question: "which is green?", golden_answers: ["green"], supporting: ["p1"] };
+  await writeFile(at("train.jsonl"), `${JSON.stringify({ ...question, question: "red?" })}\n`);
+  await writeFile(at("test.jsonl"), `${JSON.stringify(question)}\n`);
+  const recipe = `name: vectors
+data: { type: files, questions: { train: train.jsonl, evaluation: test.jsonl } }
+retriever: { type: index, path: index, mode: dense }
+recordRetrieval: calls.jsonl
+environment: { codec: compact, prompt: bare, passageTemplate: text, k: 1, maxSearches: 1, maxTurnTokens: 8, maxObservationTokens: 24 }
+model: { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 2, feedForward: 32, contextLength: 128, vocabularySize: 300 }
+stages:
+  - { type: reinforcement, name: grpo, steps: 1, questionsPerStep: 1, schedule: { learningRate: 0.001 }, algorithm: { groupSize: 2 } }
+`;
+  await writeFile(at("recipe.yaml"), recipe);
+  const trained = await runForTest("train", at("recipe.yaml"), "--out", at("run"), "--json");
+  expect(trained).toMatchObject({ code: 0, json: { after: { n: 1 } } });
+  const contract = JSON.parse(await readFile(at("run/contract.json"), "utf8")) as {
+    retriever: { method: string };
+  };
+  expect(contract.retriever.method).toBe("dense");
+  // What the agent was told is on disk, and the same run needs no index any more.
+  const replay = `retriever={type: replay, file: ${at("calls.jsonl")}}`;
+  const checkpoint = `model={type: checkpoint, path: ${at("run/checkpoints/1")}}`;
+  const line = ["train", at("recipe.yaml"), "--out", at("offline"), "--dry-run"];
+  const dry = await runForTest(...line, "--set", replay, "--set", checkpoint);
+  expect([dry.code, dry.stdout.includes("type: replay")]).toEqual([0, true]);
+});
