@@ -14,10 +14,18 @@ export { learningRate, type ScheduleOptions } from "./algorithm/schedule.ts";
 export { datumLoss } from "./algorithm/token-loss.ts";
 export { type LoadOptions, loadRecipe, parseRecipe } from "./config/load-recipe.ts";
 export { type Recipe, recipeSchema } from "./config/recipe.ts";
-export type { Passage } from "./corpus/passage.ts";
+export { type ChunkOptions, chunkSpans } from "./corpus/chunk.ts";
+export {
+  type CorpusProblem,
+  type CorpusReport,
+  describeReport,
+  newCorpusReport,
+} from "./corpus/corpus-report.ts";
+export type { Passage, PassageSource } from "./corpus/passage.ts";
 export { type Question, questionKey } from "./corpus/question.ts";
-export { readCorpora } from "./corpus/read-corpora.ts";
+export { type ReadCorporaOptions, readCorpora } from "./corpus/read-corpora.ts";
 export { readCorpus, writeCorpus } from "./corpus/read-corpus.ts";
+export { type QueryText, readQueries } from "./corpus/read-queries.ts";
 export { readQuestions, writeQuestions } from "./corpus/read-questions.ts";
 export { makeWorld, type QuestionSplits, type World, type WorldOptions } from "./corpus/world.ts";
 export { EmbeddedEngine, type EmbeddedEngineOptions } from "./engine/embedded-engine.ts";
@@ -50,12 +58,23 @@ export {
 export { type Comparison, compareResults, IncomparableError } from "./evaluation/compare-results.ts";
 export type { EvaluationContract } from "./evaluation/contract.ts";
 export { type EvaluateInput, type Evaluation, evaluate } from "./evaluation/evaluate.ts";
+export { answerRecall } from "./evaluation/ranking/answer-recall.ts";
+export { compareScores, type MetricComparison } from "./evaluation/ranking/compare-runs.ts";
+export { readQrels, writeQrels } from "./evaluation/ranking/qrels.ts";
+export type { Qrels, Run } from "./evaluation/ranking/ranking.ts";
+export { retrieveRun } from "./evaluation/ranking/retrieve-run.ts";
+export { createRun, readRun } from "./evaluation/ranking/run-file.ts";
+export { type RunScore, scoreRun } from "./evaluation/ranking/score-run.ts";
 export type { EvaluationResult } from "./evaluation/result.ts";
 export { type MetricKey, metricKeys } from "./reporting/metric-keys.ts";
 export type { MetricRow } from "./reporting/metric-row.ts";
 export { writeReport } from "./reporting/report/write-report.ts";
 export { RunFolder } from "./reporting/run-folder.ts";
 export { renderTranscript } from "./reporting/transcript.ts";
+export type { Encoder, EncoderIdentity } from "./retrieval/dense/encoder.ts";
+export { explainRetrieval, type Stage } from "./retrieval/explain-retrieval.ts";
+export { hybridRetriever } from "./retrieval/hybrid.ts";
+export { buildIndexFolder, verifyIndex } from "./retrieval/index-folder.ts";
 export {
   Bm25Index,
   type Bm25Options,
@@ -63,7 +82,18 @@ export {
   openIndex,
   saveIndex,
 } from "./retrieval/lexical/bm25.ts";
+export { cachedRetriever } from "./retrieval/recording/cached-retriever.ts";
+export { recordRetriever } from "./retrieval/recording/record-retriever.ts";
+export { replayRetriever } from "./retrieval/recording/replay-retriever.ts";
+export { createRemoteReranker } from "./retrieval/remote/remote-reranker.ts";
+export { createRemoteRetriever } from "./retrieval/remote/remote-retriever.ts";
+export type { RetrieverWorld } from "./retrieval/remote/world.ts";
+export { type Reranker, rerankingRetriever } from "./retrieval/rerank.ts";
 export type { Retriever, RetrieverIdentity, ScoredPassage } from "./retrieval/retriever.ts";
+export { type OpenedSearch, openSearch, type SearchOptions } from "./retrieval/search-folder.ts";
+export { createSimulatedRetriever } from "./retrieval/simulated/simulated-retriever.ts";
+export { isBudgetSpent } from "./retrieval/web/budget.ts";
+export { createWebRetriever } from "./retrieval/web/web-retriever.ts";
 export { coverExactMatch } from "./reward/cover-exact-match.ts";
 export { exactMatch } from "./reward/exact-match.ts";
 export { normalizeAnswer } from "./reward/normalize-answer.ts";
@@ -89,6 +119,8 @@ export {
   trajectoryText,
   trajectoryTokens,
 } from "./rollout/trajectory-view.ts";
+export { createRetrieverApp, type RetrieverAppOptions } from "./serving/retriever-app.ts";
+export { type RunningServer, startServer } from "./serving/start-server.ts";
 export type { BytePairTokenizer } from "./tokenizer/byte-pair.ts";
 export { type BytePairTraining, trainBytePair } from "./tokenizer/byte-pair-training.ts";
 export type { Tokenizer } from "./tokenizer/tokenizer.ts";
