@@ -9,7 +9,7 @@ import { DataFormatError } from "../errors.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
 import type { ChatFormat, Tokenizer } from "./tokenizer.ts";
 
-/** A tokenizer that the library runs; it is written as it was read. */
+/** A tokenizer that the library runs; it is written as it was read, with the tokens that end and fill a text named. */
 export interface LibraryFileTokenizer extends Tokenizer {
   /** The content of both files. */
   readonly files: { readonly model: object; readonly config: object };
@@ -67,7 +67,7 @@ export function libraryTokenizer(json: object, config: TokenizerConfig, file: st
   const beginOfTextId = findBegin(library);
   const chat = chatFormat(config, end);
   return {
-    files: { model: json, config },
+    files: { model: json, config: { ...config, eos_token: end, pad_token: config.pad_token ?? end } },
     hash: sha256(canonicalJson({ json, endOfTextId })),
     vocabularySize: [...library.get_vocab().values()].reduce((most, id) => Math.max(most, id + 1), 0),
     endOfTextId,
