@@ -3,7 +3,7 @@
  * where models are kept: `FORAGER_CACHE`, else the user's cache folder. The token goes nowhere but to the hub.
  */
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { HubOptions } from "../shared/hub.ts";
 import { PUBLIC_HUB } from "../shared/hub.ts";
 import type { CommandIo } from "./command.ts";
@@ -24,7 +24,7 @@ export function hubSettings(environment: Environment, io: Pick<CommandIo, "signa
     onProgress: ({ file, total }) => {
       if (seen.has(file)) return;
       seen.add(file);
-      io.note(`fetching ${file}${total === undefined ? "" : ` (${megabytes(total)})`}`);
+      io.note(`fetching ${basename(file)}${total === undefined ? "" : ` (${megabytes(total)})`}`);
     },
   };
 }
