@@ -11,17 +11,10 @@ import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.t
 import type { Bm25Options } from "./bm25-options.ts";
 import { QueryTerms } from "./query-terms.ts";
 import { QUERIES_PER_PIECE, type RankPool } from "./rank-pool.ts";
-import { Ranker, type TermEntries } from "./ranking.ts";
+import { Ranker } from "./ranking.ts";
+import type { PostingStore } from "./term-entries.ts";
 import type { Ranking } from "./top-k.ts";
 import type { Vocabulary } from "./vocabulary.ts";
-
-/** The entries of the terms of an index, wherever they are kept. */
-export interface PostingStore {
-  /** Number of entries in all. */
-  readonly count: number;
-  /** The entries of the term with a number from 0 on, for a query in which it counts `weight`. */
-  entriesOf(term: number, weight: number): TermEntries;
-}
 
 /** All that an index is made of. */
 export interface Bm25Parts {

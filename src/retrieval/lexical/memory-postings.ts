@@ -1,7 +1,7 @@
 /** The entries of an index as typed arrays in memory, and a segment in memory row by row. */
-import type { PostingStore } from "./bm25-index.ts";
 import type { IndexRow, SegmentRows } from "./merge-segments.ts";
 import type { Segment } from "./postings.ts";
+import type { PostingStore } from "./term-entries.ts";
 
 /** Rows are terms: the entries of term `t` are `starts[t]` to `starts[t + 1]` (exclusive). */
 export interface MemoryPostings {

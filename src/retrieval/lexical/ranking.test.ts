@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Ranker, type TermEntries } from "./ranking.ts";
+import { Ranker } from "./ranking.ts";
+import type { TermEntries } from "./term-entries.ts";
 import type { Ranking } from "./top-k.ts";
 
 /** Every entry added in the order of the terms, then sorted. */

@@ -7,11 +7,13 @@
  * is changed only where no sum of the query can be rounded (`isOrderFree`), otherwise nothing is left out.
  */
 
+import type { TermEntries } from "./term-entries.ts";
 import { type Ranking, TopK } from "./top-k.ts";
 import {
   addAll,
   addListed,
   addToFound,
+  type Cursor,
   floorOf,
   keepAbove,
   listAbove,
@@ -20,41 +22,8 @@ import {
   offerListed,
   offerWindow,
   sortPlaces,
+  type Window,
 } from "./window-loops.ts";
-
-/** Entries of one query term: rows of typed arrays. */
-export interface TermEntries {
-  /** Positions of passages, ascending. */
-  readonly passages: Uint32Array;
-  /** Above 0. */
-  readonly impacts: Float32Array;
-  readonly from: number;
-  readonly to: number;
-  /** How much the term counts in the query; above 0. */
-  readonly weight: number;
-  /** Bounds of the impacts from `from` to `to`. */
-  readonly least: number;
-  readonly greatest: number;
-}
-
-/** A term and how far the ranking has come in its entries. */
-export interface Cursor extends TermEntries {
-  /** The first entry that is not behind. */
-  at: number;
-  /** The most that this term and those before it in the order add to one passage. */
-  bound: number;
-}
-
-/** The sums of a window of passages. */
-export interface Window {
-  start: number;
-  end: number;
-  /** By place in the window, which is the position less `start`; all 0 between windows. */
-  readonly sums: Float64Array;
-  /** Places of passages that have a sum; the first `count` are in use. */
-  readonly places: Uint32Array;
-  count: number;
-}
 
 /** Passages in a window; a multiple of `GROUP`. */
 const WINDOW = 1 << 15;

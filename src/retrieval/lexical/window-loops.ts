@@ -2,9 +2,28 @@
  * The inner loops of the ranking, each a small function of its own, since V8 optimises those far better than one
  * large body. They work on one window of the corpus; cursors stop at its end.
  */
-import type { Cursor, Window } from "./ranking.ts";
 import { nthLargest } from "./select.ts";
+import type { TermEntries } from "./term-entries.ts";
 import type { TopK } from "./top-k.ts";
+
+/** A term and how far the ranking has come in its entries. */
+export interface Cursor extends TermEntries {
+  /** The first entry that is not behind. */
+  at: number;
+  /** The most that this term and those before it in the order add to one passage. */
+  bound: number;
+}
+
+/** The sums of a window of passages. */
+export interface Window {
+  start: number;
+  end: number;
+  /** By place in the window, which is the position less `start`; all 0 between windows. */
+  readonly sums: Float64Array;
+  /** Places of passages that have a sum; the first `count` are in use. */
+  readonly places: Uint32Array;
+  count: number;
+}
 
 /** The size of a window is a multiple of this. */
 export const GROUP = 4;
