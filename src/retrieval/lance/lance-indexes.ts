@@ -27,6 +27,12 @@ export async function indexText({ place, table }: IndexWork): Promise<void> {
     asciiFolding: false,
   });
   await makeIndex({ place, table }, { column: "terms", config });
+  const index = indexOf("terms");
+  const stats = await place.attempt(`cannot read the index of ${place.name}`, () => table.indexStats(index));
+  if (stats?.numUnindexedRows !== 0)
+    throw new RetrieverError(
+      `LanceDB left ${stats?.numUnindexedRows ?? "all"} rows of ${place.name} out of the index ${index}; start the build again`,
+    );
 }
 
 /** How a vector index is looked through. */
@@ -64,15 +70,13 @@ async function makeIndex(
   { place, table }: Pick<IndexWork, "place" | "table">,
   { column, config }: { readonly column: string; readonly config: object },
 ): Promise<void> {
-  const name = `${column}_idx`;
-  const stats = await place.attempt(`cannot make the index of ${place.name}`, async () => {
-    await table.createIndex(column, { config, name });
-    return table.indexStats(name);
-  });
-  if (stats?.numUnindexedRows !== 0)
-    throw new RetrieverError(
-      `LanceDB left ${stats?.numUnindexedRows ?? "all"} rows of ${place.name} out of the index ${name}; start the build again`,
-    );
+  await place.attempt(`cannot make the index of ${place.name}`, () =>
+    table.createIndex(column, { config, name: indexOf(column) }),
+  );
+}
+
+function indexOf(column: string): string {
+  return `${column}_idx`;
 }
 
 const RECALL_QUERIES = 32;

@@ -73,7 +73,7 @@ export const lanceSourceSchema = z.strictObject({
     .int()
     .min(1)
     .max(1000)
-    .default(10)
+    .default(30)
     .describe("Candidates per passage wanted that are compared again by their full vectors."),
 });
 export type LanceSource = z.output<typeof lanceSourceSchema>;
