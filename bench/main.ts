@@ -5,13 +5,29 @@
 import { cpus, loadavg, totalmem } from "node:os";
 import { ablationsBench } from "./ablations.ts";
 import type { Bench } from "./bench.ts";
+import { denseBench } from "./dense.ts";
 import { engineBench } from "./engine.ts";
+import { lanceBench } from "./lance.ts";
+import { lexicalBench } from "./lexical.ts";
 import { formatBytes } from "./measure.ts";
 import { quickstartBench } from "./quickstart.ts";
+import { retrievalBench } from "./retrieval.ts";
 import { rolloutBench } from "./rollout.ts";
+import { servingBench } from "./serving.ts";
 import { stepBench } from "./step.ts";
 
-const benches: readonly Bench[] = [ablationsBench, engineBench, quickstartBench, rolloutBench, stepBench];
+const benches: readonly Bench[] = [
+  ablationsBench,
+  denseBench,
+  engineBench,
+  lanceBench,
+  lexicalBench,
+  quickstartBench,
+  retrievalBench,
+  rolloutBench,
+  servingBench,
+  stepBench,
+];
 
 function usage(): string {
   const lines = benches.map(
