@@ -75,6 +75,8 @@ export type { Encoder, EncoderIdentity } from "./retrieval/dense/encoder.ts";
 export { explainRetrieval, type Stage } from "./retrieval/explain-retrieval.ts";
 export { hybridRetriever } from "./retrieval/hybrid.ts";
 export { buildIndexFolder, verifyIndex } from "./retrieval/index-folder.ts";
+export { type BuildLanceOptions, buildLanceTable } from "./retrieval/lance/build-lance-table.ts";
+export { type LanceRetriever, lanceRetriever } from "./retrieval/lance/lance-retriever.ts";
 export {
   Bm25Index,
   type Bm25Options,

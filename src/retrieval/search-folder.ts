@@ -120,6 +120,7 @@ export async function openSearch(
   try {
     const index = await openIndex(folder, {
       storage: settings.storage,
+      threads: world.threads,
       ...(corpusHash !== undefined && { corpusHash }),
     });
     opened.defer(() => index.close());
