@@ -55,6 +55,15 @@ describe("CompletionJob", () => {
     expect(completion).toMatchObject({ text: " river", finishReason: "stop", tokens: river });
   });
 
+  test("ends at any of several ids that end a text", () => {
+    const tokenizer = { ...tinyTokenizer, furtherEndIds: [7] };
+    const job = new CompletionJob({ text: "q", seed: 1 }, options, { tokenizer, contextLength: 100 });
+    expect(say(job, [...byteIds("ok"), 7, ...byteIds("x")]).completion()).toMatchObject({
+      text: "ok",
+      finishReason: "endOfText",
+    });
+  });
+
   test("does not stop on what the context says, alone or together with the completion", () => {
     const job = say(jobOf("a</s>b</s", { stop: ["</s>"], maxTokens: 3 }), byteIds(">ok"));
     expect(job.completion()).toMatchObject({ text: ">ok", finishReason: "length" });

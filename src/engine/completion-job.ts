@@ -51,7 +51,8 @@ export class CompletionJob {
   }
 
   #finish(token: number): FinishReason | undefined {
-    if (token === this.#tokenizer.endOfTextId) return "endOfText";
+    const { endOfTextId, furtherEndIds } = this.#tokenizer;
+    if (token === endOfTextId || furtherEndIds?.includes(token)) return "endOfText";
     if (this.#isStopped()) return "stop";
     const sampled = this.tokens.length - this.promptTokens;
     const isFull = sampled >= this.#options.maxTokens || this.tokens.length >= this.#contextLength;

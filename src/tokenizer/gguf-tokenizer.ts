@@ -56,7 +56,8 @@ export function tokenizerFromGguf(metadata: GgufMetadata, file: string): Library
     chat_template: metadata.get("tokenizer.chat_template"),
     clean_up_tokenization_spaces: false,
   });
-  return libraryTokenizer(json, config, file);
+  const turnEnd = metadata.get("tokenizer.ggml.eot_token_id");
+  return libraryTokenizer(json, config, { file, ends: typeof turnEnd === "number" ? [turnEnd] : [] });
 }
 
 function strings(

@@ -43,8 +43,12 @@ const modelFormat = z.looseObject({
   added_tokens: z.array(z.looseObject({ id: z.int(), content: z.string() })).default([]),
 });
 
-/** `file` is named in errors. Throws `DataFormatError`, or whatever the library throws at a file it cannot read. */
-export function libraryTokenizer(json: object, config: TokenizerConfig, file: string): LibraryFileTokenizer {
+/** `ends` are all ids that end a text, as far as they are known; `file` is named in errors. Throws `DataFormatError`, or whatever the library throws at a file it cannot read. */
+export function libraryTokenizer(
+  json: object,
+  config: TokenizerConfig,
+  { file, ends = [] }: { readonly file: string; readonly ends?: readonly number[] },
+): LibraryFileTokenizer {
   const added = modelFormat.parse(json).added_tokens;
   const library = new LibraryTokenizer(withAllDigits(json), {
     ...config,
@@ -65,6 +69,7 @@ export function libraryTokenizer(json: object, config: TokenizerConfig, file: st
     );
   const endOfTextId = idOf(end);
   const beginOfTextId = findBegin(library);
+  const furtherEndIds = ends.filter((id) => id !== endOfTextId);
   const chat = chatFormat(config, end);
   return {
     files: { model: json, config: { ...config, eos_token: end, pad_token: config.pad_token ?? end } },
@@ -73,6 +78,7 @@ export function libraryTokenizer(json: object, config: TokenizerConfig, file: st
     endOfTextId,
     paddingId: config.pad_token == null ? endOfTextId : idOf(config.pad_token),
     ...(beginOfTextId !== undefined && { beginOfTextId }),
+    ...(furtherEndIds.length > 0 && { furtherEndIds }),
     ...(chat && { chat }),
     specialTokens: added.map((token) => token.content).filter((token) => token.trim() !== ""),
     encode: (text) => library.encode(text, { add_special_tokens: false }).ids,
@@ -108,8 +114,8 @@ const commonEndTokens = ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>"];
 
 /** The id before a text where the file's own rules put exactly one there. */
 function findBegin(library: LibraryTokenizer): number | undefined {
-  const plain = library.encode("a", { add_special_tokens: false }).ids;
-  const full = library.encode("a", { add_special_tokens: true }).ids;
+  const plain: readonly number[] = library.encode("a", { add_special_tokens: false }).ids;
+  const full: readonly number[] = library.encode("a", { add_special_tokens: true }).ids;
   const isBefore = full.length > plain.length && plain.every((id, i) => full[i + 1] === id);
   return isBefore ? full[0] : undefined;
 }

@@ -98,6 +98,39 @@ test("without a padding token, end of text pads; without a configuration a usual
   expect(await readTokenizer(folder)).toMatchObject({ endOfTextId: 3, paddingId: 3 });
 });
 
+test("all ids that end a text are known, and written again", async () => {
+  await writeTokenizer(folder, tokenizer);
+  const file = await readJson("tokenizer.json");
+  await writeJson("tokenizer.json", { ...file, normalizer: { type: "NFC" } });
+  await writeJson("generation_config.json", { eos_token_id: [0, 3], temperature: 0.7 });
+  const read = await readTokenizer(folder);
+  expect(read).toMatchObject({ endOfTextId: 0, furtherEndIds: [3] });
+  await writeTokenizer(join(folder, "copy"), read);
+  expect(await readTokenizer(join(folder, "copy"))).toMatchObject({ endOfTextId: 0, furtherEndIds: [3] });
+  await writeJson("generation_config.json", { eos_token_id: 0 });
+  expect((await readTokenizer(folder)).furtherEndIds).toBeUndefined();
+  await writeJson("generation_config.json", { eos_token_id: "x" });
+  await expect(readTokenizer(folder)).rejects.toThrow(/generation_config\.json: /);
+});
+
+test("a template in a file of its own wins over the one in the configuration, and one by name is found", async () => {
+  await writeTokenizer(folder, tokenizer);
+  const file = await readJson("tokenizer.json");
+  await writeJson("tokenizer.json", { ...file, normalizer: { type: "NFC" } });
+  const named = [
+    { name: "tool_use", template: "tools" },
+    { name: "default", template: "plain" },
+  ];
+  await writeJson("tokenizer_config.json", { bos_token: "<search>", chat_template: named });
+  const { chat } = await readTokenizer(folder);
+  expect(chat).toEqual({
+    template: "plain",
+    specialTokens: { bos_token: "<search>", eos_token: "<|endoftext|>" },
+  });
+  await writeFile(join(folder, "chat_template.jinja"), "own file");
+  expect((await readTokenizer(folder)).chat?.template).toBe("own file");
+});
+
 test("a missing, broken or foreign file is one clear error", async () => {
   await expect(readTokenizer(folder)).rejects.toThrow(FileError);
   await writeFile(join(folder, "tokenizer.json"), "{");

@@ -19,17 +19,21 @@ import {
 const modelFile = "tokenizer.json";
 const configFile = "tokenizer_config.json";
 const templateFile = "chat_template.jinja";
+const generationFile = "generation_config.json";
 
 export type { LibraryFileTokenizer } from "./library-tokenizer.ts";
 
 export type WritableTokenizer = BytePairTokenizer | LibraryFileTokenizer;
 
-/** Writes both files into `folder`, which is made if it is missing. Throws `FileError`. */
+/** Writes its files into `folder`, which is made if it is missing. Throws `FileError`. */
 export async function writeTokenizer(folder: string, tokenizer: WritableTokenizer): Promise<void> {
   const { model, config } =
     "files" in tokenizer ? tokenizer.files : { model: tokenizerJson(tokenizer), config: tokenizerConfig };
   await writeFileAtomic(join(folder, modelFile), `${JSON.stringify(model, null, 1)}\n`);
   await writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 1)}\n`);
+  const generation = generationConfig(tokenizer);
+  if (generation !== undefined)
+    await writeFileAtomic(join(folder, generationFile), `${JSON.stringify(generation, null, 1)}\n`);
 }
 
 /**
@@ -42,7 +46,7 @@ export async function readTokenizer(folder: string): Promise<WritableTokenizer> 
   const own = ownFormat.safeParse(json);
   if (own.success) return fromOwnFormat(own.data);
   try {
-    return libraryTokenizer(json as object, await readConfig(folder), file);
+    return libraryTokenizer(json as object, await readConfig(folder), { file, ends: await readEnds(folder) });
   } catch (cause) {
     if (cause instanceof DataFormatError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
@@ -57,6 +61,28 @@ async function readConfig(folder: string): Promise<TokenizerConfig> {
   const templatePath = join(folder, templateFile);
   if (!(await exists(templatePath))) return config;
   return { ...config, chat_template: await readText(templatePath) };
+}
+
+const generationFormat = z.looseObject({
+  eos_token_id: z
+    .union([z.int().transform((id) => [id]), z.array(z.int())])
+    .nullish()
+    .transform((ids) => ids ?? []),
+});
+
+/** All ids that end a text, where `generation_config.json` lists them. */
+async function readEnds(folder: string): Promise<readonly number[]> {
+  const path = join(folder, generationFile);
+  if (!(await exists(path))) return [];
+  const parsed = generationFormat.safeParse(await readJson(path));
+  if (parsed.success) return parsed.data.eos_token_id;
+  throw new DataFormatError(path, undefined, z.prettifyError(parsed.error));
+}
+
+/** What `generation_config.json` says of a tokenizer with several ends; undefined where `config.json` says it all. */
+function generationConfig({ endOfTextId, furtherEndIds, paddingId }: WritableTokenizer): object | undefined {
+  if (furtherEndIds === undefined) return undefined;
+  return { eos_token_id: [endOfTextId, ...furtherEndIds], pad_token_id: paddingId };
 }
 
 const byteLevel = {

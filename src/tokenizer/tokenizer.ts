@@ -11,6 +11,8 @@ export interface Tokenizer {
   readonly vocabularySize: number;
   /** The id that ends a text; sampled, it ends a turn. */
   readonly endOfTextId: number;
+  /** Further ids that end a text where the model was taught several, such as one for a turn and one for a document. */
+  readonly furtherEndIds?: readonly number[];
   /** The id that the model's own tokenizer puts before a text; absent where it puts none. `encode` does not add it. */
   readonly beginOfTextId?: number;
   /** The id used to fill batches; never carries loss. */

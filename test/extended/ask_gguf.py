@@ -15,7 +15,7 @@ request = json.load(sys.stdin)
 place = {"pretrained_model_name_or_path": request["folder"], "gguf_file": request["file"]}
 tokenizer = AutoTokenizer.from_pretrained(**place)
 # transformers forgets how the file says words are cut (tokenizer.ggml.pre = smollm): digits stand alone, as in the
-# tokenizer.json that SmolLM2 is published with. It matters only for several spaces before a digit.
+# tokenizer.json that SmolLM2 is published with. It matters only for spaces before a digit.
 imported = [tokenizer(text).input_ids for text in request["nasty"]]
 tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
     [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]

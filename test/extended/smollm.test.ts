@@ -17,8 +17,8 @@ const file = "SmolLM2-135M-Instruct.Q4_1.gguf";
 const isThere = python !== undefined && existsSync(join(folder, file));
 const title = isThere ? "SmolLM2" : "SmolLM2 (skipped: FORAGER_PYTHON and FORAGER_ASSETS are not both set)";
 
-/** Both sides compute in fp32 and sum in different orders. */
-const relative = 1e-3;
+/** Both sides compute in fp32 and sum in different orders; seen: 4e-6 over 842 tokens. */
+const relative = 1e-4;
 
 const texts = [
   "The river Vltava flows through Prague, the capital of",
@@ -38,7 +38,8 @@ const nasty = [
   "x\u00a0y\u2003z\u200b \u0085 \ufeff",
   "it's we'll IT'S ’s",
 ];
-const spacesBeforeDigits = nasty.indexOf("[\n    1,\n    22]");
+/** Where it matters that digits, ½ among them, stand alone: spaces before them go apart. */
+const cutAtDigits = ["12345 67.89 1st ½", "[\n    1,\n    22]"];
 const chats = [
   [{ role: "user", content: "Who wrote Faust?" }],
   [
@@ -104,7 +105,7 @@ describe.skipIf(!isThere)(title, () => {
   test("tokenises nasty texts alike; transformers alone forgets that digits stand apart", () => {
     expect(nasty.map((text) => engine.tokenizer.encode(text))).toEqual(report.nasty);
     for (const [i, ids] of report.nasty.entries()) {
-      if (i === spacesBeforeDigits) expect(report.imported[i]).not.toEqual(ids);
+      if (cutAtDigits.includes(nasty[i] as string)) expect(report.imported[i]).not.toEqual(ids);
       else expect(report.imported[i]).toEqual(ids);
       expect(engine.tokenizer.decode(ids)).toBe(nasty[i]);
     }
