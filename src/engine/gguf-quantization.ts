@@ -54,26 +54,13 @@ const { fround } = Math;
 export const ggufFormats: Readonly<Record<string, BlockFormat>> = {
   F32: { size: 1, bytes: 4, decode: decodeFloat32 },
   F16: { size: 1, bytes: 2, decode: decodeFloat16 },
-  Q8_0: blocks(32, 34, decodeQ8_0),
-  Q4_0: blocks(32, 18, decodeQ4_0),
-  Q4_1: blocks(32, 20, decodeQ4_1),
-  Q4_K: blocks(256, 144, decodeQ4_K),
-  Q5_K: blocks(256, 176, decodeQ5_K),
-  Q6_K: blocks(256, 210, decodeQ6_K),
+  Q8_0: { size: 32, bytes: 34, decode: decodeQ8_0 },
+  Q4_0: { size: 32, bytes: 18, decode: decodeQ4_0 },
+  Q4_1: { size: 32, bytes: 20, decode: decodeQ4_1 },
+  Q4_K: { size: 256, bytes: 144, decode: decodeQ4_K },
+  Q5_K: { size: 256, bytes: 176, decode: decodeQ5_K },
+  Q6_K: { size: 256, bytes: 210, decode: decodeQ6_K },
 };
-
-type BlockDecoder = (bytes: Uint8Array, at: number, target: Float32Array, start: number) => void;
-
-function blocks(size: number, bytes: number, decodeBlock: BlockDecoder): BlockFormat {
-  return {
-    size,
-    bytes,
-    decode: (data, target, start) => {
-      for (let at = 0, to = start; at < data.length; at += bytes, to += size)
-        decodeBlock(data, at, target, to);
-    },
-  };
-}
 
 function decodeFloat32(bytes: Uint8Array, target: Float32Array, start: number): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -93,66 +80,80 @@ function signed(bytes: Uint8Array, at: number): number {
 }
 
 /** w = d q; scale d (half), 32 signed bytes. */
-function decodeQ8_0(bytes: Uint8Array, at: number, target: Float32Array, start: number): void {
-  const scale = half(bytes, at);
-  for (let i = 0; i < 32; i++) target[start + i] = scale * signed(bytes, at + 2 + i);
+function decodeQ8_0(bytes: Uint8Array, target: Float32Array, start: number): void {
+  for (let at = 0, to = start; at < bytes.length; at += 34, to += 32) {
+    const scale = half(bytes, at);
+    for (let i = 0; i < 32; i++) target[to + i] = scale * signed(bytes, at + 2 + i);
+  }
 }
 
 /** w = d (q - 8); d (half), 16 bytes: low nibbles are weights 0-15, high ones 16-31. */
-function decodeQ4_0(bytes: Uint8Array, at: number, target: Float32Array, start: number): void {
-  const scale = half(bytes, at);
-  for (let i = 0; i < 16; i++) {
-    const pair = byte(bytes, at + 2 + i);
-    target[start + i] = scale * ((pair & 15) - 8);
-    target[start + 16 + i] = scale * ((pair >> 4) - 8);
+function decodeQ4_0(bytes: Uint8Array, target: Float32Array, start: number): void {
+  for (let at = 0, to = start; at < bytes.length; at += 18, to += 32) {
+    const scale = half(bytes, at);
+    for (let i = 0; i < 16; i++) {
+      const pair = byte(bytes, at + 2 + i);
+      target[to + i] = scale * ((pair & 15) - 8);
+      target[to + 16 + i] = scale * ((pair >> 4) - 8);
+    }
   }
 }
 
 /** w = d q + m; d and m (halves), then as Q4_0. */
-function decodeQ4_1(bytes: Uint8Array, at: number, target: Float32Array, start: number): void {
-  const scale = half(bytes, at);
-  const least = half(bytes, at + 2);
-  for (let i = 0; i < 16; i++) {
-    const pair = byte(bytes, at + 4 + i);
-    target[start + i] = fround(scale * (pair & 15)) + least;
-    target[start + 16 + i] = fround(scale * (pair >> 4)) + least;
+function decodeQ4_1(bytes: Uint8Array, target: Float32Array, start: number): void {
+  for (let at = 0, to = start; at < bytes.length; at += 20, to += 32) {
+    const scale = half(bytes, at);
+    const least = half(bytes, at + 2);
+    for (let i = 0; i < 16; i++) {
+      const pair = byte(bytes, at + 4 + i);
+      target[to + i] = fround(scale * (pair & 15)) + least;
+      target[to + 16 + i] = fround(scale * (pair >> 4)) + least;
+    }
   }
 }
 
-/** Scale or minimum (6 bits) of sub-block `j` of 8, packed into 12 bytes; `shift` is 0 for scales, 4 for minima. */
-function packed(bytes: Uint8Array, at: number, j: number, isMinimum: boolean): number {
-  const offset = isMinimum ? 4 : 0;
-  if (j < 4) return byte(bytes, at + offset + j) & 63;
-  const low = isMinimum ? byte(bytes, at + 4 + j) >> 4 : byte(bytes, at + 4 + j) & 15;
-  return low | ((byte(bytes, at + offset + j - 4) >> 6) << 4);
+/** Scale (6 bits) of sub-block `j` of 8, packed into the 12 bytes at `at`; those of 4 to 7 have their high bits among the first. */
+function packedScale(bytes: Uint8Array, at: number, j: number): number {
+  if (j < 4) return byte(bytes, at + j) & 63;
+  return (byte(bytes, at + j + 4) & 15) | ((byte(bytes, at + j - 4) >> 6) << 4);
+}
+
+/** Its minimum, likewise. */
+function packedMinimum(bytes: Uint8Array, at: number, j: number): number {
+  if (j < 4) return byte(bytes, at + j + 4) & 63;
+  return (byte(bytes, at + j + 4) >> 4) | ((byte(bytes, at + j) >> 6) << 4);
 }
 
 /** w = d s q - m_d m over 8 sub-blocks of 32: d and m_d (halves), 12 bytes of s and m, 128 bytes of nibbles. */
-function decodeQ4_K(bytes: Uint8Array, at: number, target: Float32Array, start: number): void {
-  const scale = half(bytes, at);
-  const leastScale = half(bytes, at + 2);
-  for (let j = 0; j < 8; j++) {
-    const d = fround(scale * packed(bytes, at + 4, j, false));
-    const m = fround(leastScale * packed(bytes, at + 4, j, true));
-    const values = at + 16 + 32 * (j >> 1);
-    const shift = 4 * (j & 1);
-    for (let i = 0; i < 32; i++)
-      target[start + 32 * j + i] = fround(d * ((byte(bytes, values + i) >> shift) & 15)) - m;
+function decodeQ4_K(bytes: Uint8Array, target: Float32Array, start: number): void {
+  for (let at = 0, to = start; at < bytes.length; at += 144, to += 256) {
+    const scale = half(bytes, at);
+    const leastScale = half(bytes, at + 2);
+    for (let j = 0; j < 8; j++) {
+      const d = fround(scale * packedScale(bytes, at + 4, j));
+      const m = fround(leastScale * packedMinimum(bytes, at + 4, j));
+      const values = at + 16 + 32 * (j >> 1);
+      const shift = 4 * (j & 1);
+      for (let i = 0; i < 32; i++)
+        target[to + 32 * j + i] = fround(d * ((byte(bytes, values + i) >> shift) & 15)) - m;
+    }
   }
 }
 
 /** As Q4_K with a fifth bit of each weight in 32 bytes between scales and nibbles, one bit for each sub-block. */
-function decodeQ5_K(bytes: Uint8Array, at: number, target: Float32Array, start: number): void {
-  const scale = half(bytes, at);
-  const leastScale = half(bytes, at + 2);
-  for (let j = 0; j < 8; j++) {
-    const d = fround(scale * packed(bytes, at + 4, j, false));
-    const m = fround(leastScale * packed(bytes, at + 4, j, true));
-    const values = at + 48 + 32 * (j >> 1);
-    const shift = 4 * (j & 1);
-    for (let i = 0; i < 32; i++) {
-      const high = ((byte(bytes, at + 16 + i) >> j) & 1) << 4;
-      target[start + 32 * j + i] = fround(d * (((byte(bytes, values + i) >> shift) & 15) | high)) - m;
+function decodeQ5_K(bytes: Uint8Array, target: Float32Array, start: number): void {
+  for (let at = 0, to = start; at < bytes.length; at += 176, to += 256) {
+    const scale = half(bytes, at);
+    const leastScale = half(bytes, at + 2);
+    for (let j = 0; j < 8; j++) {
+      const d = fround(scale * packedScale(bytes, at + 4, j));
+      const m = fround(leastScale * packedMinimum(bytes, at + 4, j));
+      const values = at + 48 + 32 * (j >> 1);
+      const shift = 4 * (j & 1);
+      for (let i = 0; i < 32; i++) {
+        const high = ((byte(bytes, at + 16 + i) >> j) & 1) << 4;
+        target[to + 32 * j + i] = fround(d * (((byte(bytes, values + i) >> shift) & 15) | high)) - m;
+      }
     }
   }
 }
@@ -161,18 +162,20 @@ function decodeQ5_K(bytes: Uint8Array, at: number, target: Float32Array, start: 
  * w = d s (q - 32) over 16 sub-blocks of 16: 128 bytes of low nibbles, 64 bytes of two high bits, 16 signed scales, d.
  * Each half of 128 weights has four runs of 32: run r takes nibbles r & 1 (of 64 bytes), shifted by r >> 1.
  */
-function decodeQ6_K(bytes: Uint8Array, at: number, target: Float32Array, start: number): void {
-  const scale = half(bytes, at + 208);
-  for (let run = 0; run < 8; run++) {
-    const inner = run & 3;
-    const part = run >> 2;
-    const low = at + 64 * part + 32 * (inner & 1);
-    const high = at + 128 + 32 * part;
-    for (let i = 0; i < 32; i++) {
-      const nibble = (byte(bytes, low + i) >> (4 * (inner >> 1))) & 15;
-      const q = nibble | (((byte(bytes, high + i) >> (2 * inner)) & 3) << 4);
-      const d = fround(scale * signed(bytes, at + 192 + 2 * run + (i >> 4)));
-      target[start + 32 * run + i] = d * (q - 32);
+function decodeQ6_K(bytes: Uint8Array, target: Float32Array, start: number): void {
+  for (let at = 0, to = start; at < bytes.length; at += 210, to += 256) {
+    const scale = half(bytes, at + 208);
+    for (let run = 0; run < 8; run++) {
+      const inner = run & 3;
+      const part = run >> 2;
+      const low = at + 64 * part + 32 * (inner & 1);
+      const high = at + 128 + 32 * part;
+      for (let i = 0; i < 32; i++) {
+        const nibble = (byte(bytes, low + i) >> (4 * (inner >> 1))) & 15;
+        const q = nibble | (((byte(bytes, high + i) >> (2 * inner)) & 3) << 4);
+        const d = fround(scale * signed(bytes, at + 192 + 2 * run + (i >> 4)));
+        target[to + 32 * run + i] = d * (q - 32);
+      }
     }
   }
 }
