@@ -21,7 +21,7 @@ export const approximateOptionsSchema = z.strictObject({
     .int()
     .min(8)
     .max(4096)
-    .default(64)
+    .default(256)
     .describe("Candidates looked at in a search: more finds more, slower."),
   storage: z
     .enum(["bf16", "f16", "f32"])

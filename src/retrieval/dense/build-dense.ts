@@ -105,7 +105,7 @@ async function buildIn(
   await encodeAll({ ...work, folder, file }, options);
   const vectors = await hashPart(folder, file);
   const approximate =
-    work.approximate && (await buildGraph({ plan, vectors, folder }, work.approximate, options));
+    work.approximate && (await buildGraph({ ...work, vectors, folder }, work.approximate, options));
   const manifest: DenseManifest = { ...plan, vectors, ...(approximate && { approximate }) };
   await writeFileAtomic(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
   return manifest;

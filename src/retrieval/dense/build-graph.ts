@@ -1,14 +1,16 @@
 /**
- * Builds the graph of approximate search over the stored vectors and measures it: passages drawn from the corpus are
- * asked for their neighbours, and the answer is compared with exact search. Real queries are farther from the
- * passages than passages are from each other, so they may find a little less.
+ * Builds the graph of approximate search over the stored vectors and measures it against exact search. The queries are
+ * the openings of passages drawn from the corpus, encoded as queries: whole passages would be too easy, since each lies
+ * on its own vector (on 773 real questions the graph found 0.956 of the best ten, with passages as queries 0.982).
  */
 import { join } from "node:path";
 import { fileError } from "../../shared/files.ts";
 import { random } from "../../shared/random.ts";
 import type { Part } from "../part-files.ts";
+import type { PassageStore } from "../passage-store.ts";
 import { ApproximateIndex, type ApproximateOptions } from "./approximate.ts";
 import type { DenseManifest, DensePlan, Recall } from "./dense-manifest.ts";
+import { type Encoder, type PassageText, passageText } from "./encoder.ts";
 import { ExactSegment, mergeNeighbours, type Neighbours } from "./exact.ts";
 import { progressOf, type WorkOptions } from "./progress.ts";
 import { hashPart, readSegments, type VectorFile } from "./vector-file.ts";
@@ -17,10 +19,15 @@ const RECALL_QUERIES = 256;
 const RECALL_K = 10;
 const GRAPH_FILE = "graph.usearch";
 
+/** Words of an opening: about as many as a long query has. */
+const OPENING_WORDS = 10;
+
 export interface StoredVectors {
   readonly folder: string;
   readonly plan: DensePlan;
   readonly vectors: Part;
+  readonly passages: PassageStore;
+  readonly encoder: Encoder;
 }
 
 /** Writes the graph into the folder. Throws `FileError`, `RetrieverError`, and the signal's reason. */
@@ -41,22 +48,28 @@ export async function buildGraph(
     throw fileError(`cannot write ${join(folder, GRAPH_FILE)}`, cause);
   }
   const graph = await hashPart(folder, GRAPH_FILE);
-  return { options, graph, recall: await measureRecall(index, file, work) };
+  const positions = sample(plan.count, Math.min(RECALL_QUERIES, plan.count));
+  const openings = positions.map((position) => openingOf(stored.passages.get(position)));
+  const queries = await stored.encoder.encodeQueries(openings, { signal: work.signal });
+  return { options, graph, recall: await measureRecall(index, { file, queries }, work) };
 }
 
-async function measureRecall(index: ApproximateIndex, file: VectorFile, work: WorkOptions): Promise<Recall> {
-  const { count, dimensions } = file;
-  const k = Math.min(RECALL_K, count);
-  const positions = sample(count, Math.min(RECALL_QUERIES, count));
-  const queries = await rowsAt(file, positions);
+function openingOf(passage: PassageText): string {
+  return passageText(passage).split(/\s+/, OPENING_WORDS).join(" ");
+}
+
+async function measureRecall(
+  index: ApproximateIndex,
+  { file, queries }: { readonly file: VectorFile; readonly queries: Float32Array },
+  work: WorkOptions,
+): Promise<Recall> {
+  const k = Math.min(RECALL_K, file.count);
   const exact = await exactNeighbours(file, queries, { ...work, k });
-  const found = index.search(queries, k);
-  const shares = found.map((answer, i) => {
-    const wanted = new Set(exact[i]?.positions);
-    return answer.positions.filter((position) => wanted.has(position)).length / k;
-  });
-  const value = shares.reduce((sum, share) => sum + share, 0) / (queries.length / dimensions);
-  return { value, k, queries: positions.length };
+  const found = index.search(queries, k).map(({ positions }) => new Set(positions));
+  const mean = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
+  const value = exact.map(({ positions }, i) => positions.filter((p) => found[i]?.has(p)).length / k);
+  const first = exact.map(({ positions }, i) => (found[i]?.has(positions[0] as number) ? 1 : 0));
+  return { value: mean(value), first: mean(first), k, queries: exact.length };
 }
 
 /** Positions in rising order, the same for equal counts. */
@@ -65,22 +78,6 @@ function sample(count: number, size: number): number[] {
   const chosen = new Set<number>();
   while (chosen.size < size) chosen.add(chance.below(count));
   return [...chosen].sort((a, b) => a - b);
-}
-
-async function rowsAt(file: VectorFile, positions: readonly number[]): Promise<Float32Array> {
-  const { dimensions } = file;
-  const rows = new Float32Array(positions.length * dimensions);
-  let first = 0;
-  for await (const segment of readSegments(file)) {
-    const end = first + segment.length / dimensions;
-    for (const [i, position] of positions.entries())
-      if (position >= first && position < end) {
-        const at = (position - first) * dimensions;
-        rows.set(segment.subarray(at, at + dimensions), i * dimensions);
-      }
-    first = end;
-  }
-  return rows;
 }
 
 /** Exact answers with one segment in memory at a time. */

@@ -44,8 +44,10 @@ export type DensePlan = z.output<typeof planSchema>;
 const recallSchema = z.strictObject({
   /** Share of the exact best k that the approximate search found, mean over the queries. */
   value: z.number().min(0).max(1),
+  /** Share of queries whose very best passage was found; lower than `value` where answers lie apart from the rest. */
+  first: z.number().min(0).max(1),
   k: z.int().min(1),
-  /** Passages drawn from the corpus, used as queries. */
+  /** Openings of passages drawn from the corpus, used as queries. */
   queries: z.int().min(1),
 });
 export type Recall = z.output<typeof recallSchema>;
