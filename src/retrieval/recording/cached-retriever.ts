@@ -95,6 +95,7 @@ export function cachedRetriever(
       const answers = await ask(missing, k, signal);
       for (const [index, query] of missing.entries()) answerOf.set(query, answers[index] ?? []);
       for (const [query, answer] of await share(waiting, k, signal)) answerOf.set(query, answer);
+      signal?.throwIfAborted();
       return queries.map((query) => [...(answerOf.get(query) ?? [])]);
     },
   };
