@@ -129,6 +129,17 @@ describe("a build that was cut off", () => {
   });
 });
 
+test("a build that goes on in a thread ends in the same folder, also when it was cut off there", async () => {
+  const whole = newPath();
+  await buildIndexFolder(corpus, whole);
+  const threaded = newPath();
+  expect(await buildIndexFolder(corpus, threaded, { threadFrom: 100 })).toMatchObject({ segments: 2 });
+  expect(await filesOf(threaded)).toEqual(await filesOf(whole));
+  const path = await interrupted({ threadFrom: 100 });
+  expect(await buildIndexFolder(corpus, path, { threadFrom: 100 })).toMatchObject({ resumedPassages: 100 });
+  expect(await filesOf(path)).toEqual(await filesOf(whole));
+});
+
 test("kill -9 in the middle leaves a build that the next start continues", async () => {
   const path = newPath();
   const script = `

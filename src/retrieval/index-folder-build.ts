@@ -22,6 +22,7 @@ import { PassageWriter, RowWriter, totalBytes } from "./index-folder-write.ts";
 import { type Bm25Options, formulaOf, settingsOf } from "./lexical/bm25-options.ts";
 import { mergeSegments } from "./lexical/merge-segments.ts";
 import { SegmentBuilder } from "./lexical/postings.ts";
+import { SegmentThread } from "./lexical/segment-thread.ts";
 
 export interface BuildIndexOptions {
   /** As in `bm25OptionsSchema`. */
@@ -30,6 +31,8 @@ export interface BuildIndexOptions {
   readonly memoryBytes?: number;
   /** Stops the build with its reason; the next start goes on after the last complete segment. */
   readonly signal?: AbortSignal | undefined;
+  /** Passages after which the analysis goes on in a thread of its own; default 50,000. */
+  readonly threadFrom?: number;
   /** Told every thousand passages, and every so often while segments are merged. */
   readonly onProgress?: (progress: BuildProgress) => void;
 }
@@ -50,6 +53,7 @@ export interface BuiltIndex {
 }
 
 const MEMORY_BYTES = 256 << 20;
+const THREAD_FROM = 50_000;
 const PROGRESS_PASSAGES = 1000;
 /** Terms merged before other work gets a turn, so that an abort is noticed. */
 const TERMS_PER_TURN = 4096;
@@ -138,6 +142,7 @@ async function collect(
       await collector.add(passage);
     }
     const segments = await collector.finish();
+    await collector.close();
     const { count } = writer;
     return {
       corpusHash: hasher.digest(),
@@ -147,6 +152,7 @@ async function collect(
       passageParts: writer.finish(),
     };
   } finally {
+    await collector.close();
     writer.close();
   }
 }
@@ -156,15 +162,17 @@ class Collector {
   readonly #job: Job;
   readonly #writer: PassageWriter;
   readonly #journal: Journal | undefined;
-  readonly #builder: SegmentBuilder;
+  /** In place first, since most corpora are done before a thread has started; then on a thread. */
+  #builder: SegmentBuilder | SegmentThread;
   readonly #segments: SegmentParts[];
 
   constructor(job: Job, writer: PassageWriter, journal: Journal | undefined) {
     this.#job = job;
     this.#writer = writer;
     this.#journal = journal;
-    this.#builder = new SegmentBuilder(job.options);
-    this.#builder.startAt(journal?.passages ?? 0);
+    const builder = new SegmentBuilder(job.options);
+    builder.startAt(journal?.passages ?? 0);
+    this.#builder = builder;
     this.#segments = [...(journal?.segments ?? [])];
   }
 
@@ -176,8 +184,19 @@ class Collector {
       this.#job.onProgress?.({ phase: count <= known ? "checking" : "reading", passages: count });
     if (count === known) this.#requireSame();
     if (count <= known) return;
-    this.#builder.add(passage);
+    await this.#builder.add(passage);
     if (this.#builder.bytes >= (this.#job.memoryBytes ?? MEMORY_BYTES)) await this.#flush();
+    else if (
+      this.#builder instanceof SegmentBuilder &&
+      this.#builder.passageCount === (this.#job.threadFrom ?? THREAD_FROM)
+    ) {
+      await this.#flush();
+      this.#builder = new SegmentThread({ options: this.#job.options, first: count });
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#builder instanceof SegmentThread) await this.#builder.close();
   }
 
   async finish(): Promise<readonly SegmentParts[]> {
@@ -200,7 +219,7 @@ class Collector {
 
   async #flush(): Promise<void> {
     const { work, options } = this.#job;
-    const segment = this.#builder.take();
+    const segment = await this.#builder.take();
     this.#segments.push(writeSegment(work, this.#segments.length, segment));
     const passageHash = this.#writer.sync();
     await writeJournal(work, {

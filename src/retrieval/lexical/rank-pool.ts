@@ -2,12 +2,11 @@
  * Threads that rank many queries at once over an index in memory, whose arrays they share. Queries go out in small
  * pieces, so that threads end together; the order of the answers is that of the queries.
  */
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { RetrieverError } from "../../errors.ts";
 import type { Bm25Options } from "./bm25-options.ts";
 import type { MemoryPostings } from "./memory-postings.ts";
+import { startThread } from "./start-thread.ts";
 import type { Ranking } from "./top-k.ts";
 
 /** What threads need of an index; all arrays lie in shared memory. */
@@ -72,7 +71,7 @@ export class RankPool {
   }
 
   #start(workerData: SharedIndex): Worker {
-    const worker = startThread(workerData);
+    const worker = startThread("rank-worker", workerData);
     worker.on("message", ({ number, rankings }: RankAnswer) => {
       this.#waiting.get(number)?.resolve(rankings);
       this.#waiting.delete(number);
@@ -105,18 +104,4 @@ export class RankPool {
     for (const { reject } of this.#waiting.values()) reject(this.#failure);
     this.#waiting.clear();
   }
-}
-
-/** From source, as in development and tests, the thread needs a loader of TypeScript; the package does not. */
-function startThread(workerData: SharedIndex): Worker {
-  if (!import.meta.url.endsWith(".ts"))
-    return new Worker(new URL("./rank-worker.js", import.meta.url), { workerData });
-  const loader = pathToFileURL(
-    createRequire(import.meta.url)
-      .resolve("tsx/esm/api")
-      .replace(/cjs$/, "mjs"),
-  ).href;
-  const file = new URL("./rank-worker.ts", import.meta.url).href;
-  const code = `import(${JSON.stringify(loader)}).then(({ tsImport }) => tsImport(${JSON.stringify(file)}, ${JSON.stringify(file)}))`;
-  return new Worker(code, { workerData, eval: true });
 }
