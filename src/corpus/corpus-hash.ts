@@ -5,9 +5,13 @@
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../shared/hash.ts";
 import type { Passage } from "./passage.ts";
+import { type PassageFields, passageFields } from "./passage-record.ts";
+
+const PENDING_CHARACTERS = 1 << 16;
 
 export interface CorpusHasher {
-  add(passage: Passage): void;
+  /** `fields` are those of the passage, where they are at hand. */
+  add(passage: Passage, fields?: PassageFields): void;
   /** The hash in hexadecimal; nothing may be added afterwards. */
   digest(): string;
 }
@@ -15,14 +19,28 @@ export interface CorpusHasher {
 /** Hashes passages one by one. */
 export function corpusHasher(): CorpusHasher {
   const hash = createHash("sha256");
+  // A call for each passage would take as long as the hashing.
+  let pending: string[] = [];
+  let length = 0;
+  const flush = (): void => {
+    hash.update(pending.join(""));
+    pending = [];
+    length = 0;
+  };
   return {
-    add: ({ id, title, text, source, extra }) => {
-      let line = JSON.stringify([id, title, text]);
+    add: (passage, fields = passageFields(passage)) => {
+      const { source, extra } = passage;
+      let line = `[${fields.id},${fields.title},${fields.text}]`;
       if (extra !== undefined) line += ` ${canonicalJson(extra)}`;
       if (source !== undefined) line += ` @${canonicalJson(source)}`;
-      hash.update(`${line}\n`);
+      pending.push(line, "\n");
+      length += line.length;
+      if (length > PENDING_CHARACTERS) flush();
     },
-    digest: () => hash.digest("hex"),
+    digest: () => {
+      flush();
+      return hash.digest("hex");
+    },
   };
 }
 

@@ -35,9 +35,25 @@ export interface RecordPlace {
 
 const SOURCE_KEY = "sourceSpan";
 
+/** The fields of a passage as JSON, for who needs them in more than one place. */
+export interface PassageFields {
+  readonly id: string;
+  readonly title: string;
+  readonly text: string;
+}
+
+export function passageFields({ id, title, text }: Passage): PassageFields {
+  return { id: JSON.stringify(id), title: JSON.stringify(title), text: JSON.stringify(text) };
+}
+
 /** A passage as one line of JSON, without the line end. */
-export function passageLine({ id, title, text, source, extra }: Passage): string {
-  return JSON.stringify({ id, title, text, ...(source && { [SOURCE_KEY]: source }), ...extra });
+export function passageLine(passage: Passage, fields: PassageFields = passageFields(passage)): string {
+  const { id, title, text } = fields;
+  const { source, extra } = passage;
+  const known = `{"id":${id},"title":${title},"text":${text}`;
+  if (source === undefined && extra === undefined) return `${known}}`;
+  const more = JSON.stringify({ ...(source && { [SOURCE_KEY]: source }), ...extra }).slice(1);
+  return more === "}" ? `${known}}` : `${known},${more}`;
 }
 
 /** The passage that a record holds, or what is wrong with it. */

@@ -12,6 +12,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { corpusHasher } from "../corpus/corpus-hash.ts";
 import type { Passage } from "../corpus/passage.ts";
+import { passageFields } from "../corpus/passage-record.ts";
 import { FileError, RetrieverError } from "../errors.ts";
 import { exists, fileError } from "../shared/files.ts";
 import { type Journal, readJournal, writeJournal } from "./index-folder-journal.ts";
@@ -137,8 +138,9 @@ async function collect(
   try {
     for await (const passage of passages) {
       job.signal?.throwIfAborted();
-      hasher.add(passage);
-      writer.add(passage);
+      const fields = passageFields(passage);
+      hasher.add(passage, fields);
+      writer.add(passage, fields);
       await collector.add(passage);
     }
     const segments = await collector.finish();

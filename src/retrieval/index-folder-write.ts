@@ -3,7 +3,7 @@
  * Memory grows by 8 bytes a passage (the length of its line and the hash of its id).
  */
 import type { Passage } from "../corpus/passage.ts";
-import { passageLine } from "../corpus/passage-record.ts";
+import { type PassageFields, passageLine } from "../corpus/passage-record.ts";
 import { idHash, idTable } from "./index-folder-ids.ts";
 import type { Manifest } from "./index-folder-manifest.ts";
 import { GrowingArray } from "./lexical/growing-array.ts";
@@ -33,8 +33,8 @@ export class PassageWriter {
     return this.#lines.bytes;
   }
 
-  add(passage: Passage): void {
-    this.#lengths.push(this.#lines.writeText(`${passageLine(passage)}\n`));
+  add(passage: Passage, fields?: PassageFields): void {
+    this.#lengths.push(this.#lines.writeText(`${passageLine(passage, fields)}\n`));
     this.#hashes.push(idHash(passage.id));
   }
 
