@@ -30,6 +30,8 @@ export { readQuestions, writeQuestions } from "./corpus/read-questions.ts";
 export { makeWorld, type QuestionSplits, type World, type WorldOptions } from "./corpus/world.ts";
 export { EmbeddedEngine, type EmbeddedEngineOptions } from "./engine/embedded-engine.ts";
 export type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "./engine/engine.ts";
+export { knownModels } from "./engine/known-models.ts";
+export { type ModelFiles, openModelFiles } from "./engine/model-files.ts";
 export { type ModelOptions, modelOptionsSchema } from "./engine/model-options.ts";
 export type { Action, Codec, InvalidReason } from "./environment/action.ts";
 export { type CodecName, findCodec } from "./environment/codecs.ts";
@@ -125,6 +127,8 @@ export { createRetrieverApp, type RetrieverAppOptions } from "./serving/retrieve
 export { type RunningServer, startServer } from "./serving/start-server.ts";
 export type { BytePairTokenizer } from "./tokenizer/byte-pair.ts";
 export { type BytePairTraining, trainBytePair } from "./tokenizer/byte-pair-training.ts";
+export { renderChat } from "./tokenizer/chat-template.ts";
+export { IncrementalDecoder } from "./tokenizer/incremental-decoder.ts";
 export type { Tokenizer } from "./tokenizer/tokenizer.ts";
 export { readTokenizer, writeTokenizer } from "./tokenizer/tokenizer-file.ts";
 export { silentReporter, type TrainingReporter } from "./training/reporter.ts";

@@ -30,7 +30,7 @@ export interface VectorJob {
 /** Encodes every passage of the index in `folder`; what an earlier start encoded is not encoded again. */
 export async function addVectors(folder: string, vectors: VectorJob, io: CommandIo): Promise<Vectors> {
   const { model, approximate, settings } = vectors;
-  const world = processWorld();
+  const world = processWorld(io);
   // Absolute, so that the index is searched from any folder.
   const reference = { ...settings.encoder, model: isHubReference(model) ? model : resolve(model) };
   if (await exists(denseFolder(folder)))
@@ -64,7 +64,7 @@ export async function addVectors(folder: string, vectors: VectorJob, io: Command
       const recall = manifest.approximate?.recall;
       if (recall)
         io.print(
-          `approximate search finds ${(100 * recall.value).toFixed(1)} % of the exact best ${recall.k} (${recall.queries} passages as queries)`,
+          `approximate search finds ${(100 * recall.value).toFixed(1)} % of the exact best ${recall.k} (${recall.queries} openings of passages as queries)`,
         );
       return { dtype: manifest.dtype, encoder: manifest.encoder.name, ...(recall && { recall }) };
     } finally {

@@ -1,5 +1,6 @@
 /** Options that say what is asked and searched: a built-in world, or files of the user. */
 import { z } from "zod";
+import { corpusOptionsSchema } from "../corpus/corpus-options.ts";
 import { worldOptionsSchema } from "../corpus/world.ts";
 
 const path = z.string().min(1, "a path must not be empty");
@@ -17,6 +18,10 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
       .describe(
         "Files or folders of passages, in any format of docs/corpora.md. Needed by retriever.type bm25; with index, the index must be of it. Paths are relative to the recipe's folder.",
       ),
+    reading: corpusOptionsSchema
+      .omit({ strict: true })
+      .prefault({})
+      .describe("How the corpus is read; the first bad line ends it. Equal to what the index was made with."),
     questions: z
       .strictObject({
         train: paths.describe("JSON-lines files of questions to train on: {id, question, golden_answers}."),

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { FileError, RetrieverError } from "../errors.ts";
+import { ConfigError, FileError, RetrieverError } from "../errors.ts";
 import { Closers } from "../shared/closers.ts";
 import { exists, fileError, writeFileAtomic } from "../shared/files.ts";
 import type { HubOptions } from "../shared/hub.ts";
@@ -116,6 +116,7 @@ export async function openSearch(
   const { corpusHash, ...rest } = options;
   const settings = searchOptionsSchema.parse(rest);
   const mode = await modeOf(folder, settings);
+  requireUsed(folder, mode, settings);
   const opened = new Closers();
   try {
     const index = await openIndex(folder, {
@@ -149,6 +150,29 @@ async function modeOf(
   );
 }
 
+/** Options that would be ignored are refused. */
+function requireUsed(
+  folder: string,
+  mode: string,
+  { encoder, approximate, expansionSearch }: z.output<typeof searchOptionsSchema>,
+): void {
+  const given = encoder
+    ? "encoder"
+    : approximate
+      ? "approximate"
+      : expansionSearch
+        ? "expansionSearch"
+        : undefined;
+  if (mode === "bm25" && given !== undefined)
+    throw new ConfigError(`${given} is about vectors, and ${folder} is searched by words alone (mode bm25)`, {
+      path: given,
+    });
+  if (expansionSearch !== undefined && !approximate)
+    throw new ConfigError("expansionSearch is about the graph; search it with approximate", {
+      path: "expansionSearch",
+    });
+}
+
 interface Source {
   readonly folder: string;
   readonly index: Bm25Index;
@@ -160,7 +184,7 @@ interface Source {
 
 async function withVectors(source: Source, mode: "dense" | "hybrid"): Promise<Retriever> {
   const { folder, index, settings, world, opened } = source;
-  const reference = settings.encoder ?? (await readEncoderReference(folder));
+  const reference = await encoderOf(folder, settings.encoder);
   const encoder = await openEncoderReference(reference, world);
   opened.defer(() => encoder.close());
   const { approximate, expansionSearch, fusion, depth } = settings;
@@ -191,6 +215,14 @@ async function openReranker(
   const reranker = await openCrossEncoder(folder, { ...options, threads: world.threads, name });
   opened.defer(() => reranker.close());
   return reranker;
+}
+
+/** The encoder that was named, used as when the vectors were made where nothing else is said. */
+async function encoderOf(folder: string, named: EncoderReference | undefined): Promise<EncoderReference> {
+  if (named !== undefined && !(await exists(encoderFile(folder)))) return named;
+  const recorded = await readEncoderReference(folder);
+  const given = Object.fromEntries(Object.entries(named ?? {}).filter(([, value]) => value !== undefined));
+  return { ...recorded, ...given };
 }
 
 async function readEncoderReference(folder: string): Promise<EncoderReference> {

@@ -4,6 +4,7 @@ import type { RetrieverOptions } from "../config/retriever-options.ts";
 import { corpusHasher } from "../corpus/corpus-hash.ts";
 import type { Passage } from "../corpus/passage.ts";
 import { readCorpora } from "../corpus/read-corpora.ts";
+import { readingOptions } from "../corpus/reading-options.ts";
 import { ConfigError } from "../errors.ts";
 import { storageOf } from "../retrieval/lance/lance-options.ts";
 import { lanceRetriever } from "../retrieval/lance/lance-retriever.ts";
@@ -124,7 +125,8 @@ function corpusOf(data: Recipe["data"]): AsyncGenerator<Passage> {
   const corpus = data.type === "files" ? data.corpus : undefined;
   if (corpus === undefined)
     throw new ConfigError("retriever.type bm25 is built from a corpus; name one", { path: "data.corpus" });
-  return readCorpora(typeof corpus === "string" ? [corpus] : corpus);
+  const reading = data.type === "files" ? data.reading : undefined;
+  return readCorpora(typeof corpus === "string" ? [corpus] : corpus, readingOptions(reading));
 }
 
 /** The hash of the recipe's corpus, where it names one: an index must be of it. */

@@ -21,13 +21,14 @@ import { createFolderAtomic } from "../shared/files.ts";
 import { evaluationMetrics, isEvaluationDue } from "./evaluation-metrics.ts";
 import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
-import { positionAfter, stepsBefore, totalSteps } from "./position.ts";
+import { evaluatedStage, lastStep, stepsBefore, totalSteps } from "./position.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
 import { reinforcementStep } from "./reinforcement-step.ts";
 import type { TrainingReporter } from "./reporter.ts";
 import { createEngine, loadData, type TrainingData, trainingContract, writeWorldFiles } from "./setup.ts";
 import { storeEvaluation, storeSample } from "./store-trajectories.ts";
 import { supervisedStep } from "./supervised-step.ts";
+import { processWorld } from "./world.ts";
 
 export interface TrainingInput {
   readonly recipe: Recipe;
@@ -56,7 +57,8 @@ export interface TrainingSummary {
 export async function train(input: TrainingInput): Promise<TrainingSummary> {
   const { recipe, reporter } = input;
   reporter.message("reading the data and building the index");
-  const data = await loadData(recipe);
+  const watcher = { signal: input.signal, note: (text: string) => reporter.message(text) };
+  const data = await loadData(recipe, processWorld(watcher));
   try {
     return await trainOn(data, input);
   } finally {
@@ -250,6 +252,8 @@ class Training {
   async #evaluate(name: string, at: RunPosition): Promise<EvaluationResult> {
     const { recipe, reporter, signal, now, codeVersion } = this.#input;
     const { run, engine, data } = this.#parts;
+    // A retriever that changes with the training is asked as it was at its start, or scores would mix both.
+    data.onStep?.(0);
     const work = evaluate({
       policy: engine.policy(),
       retriever: data.retriever,
@@ -289,18 +293,4 @@ class Training {
     await engine.load(run.checkpointFolder(this.#done));
     return reference;
   }
-}
-
-/** The stage before which the first evaluation is made: the first reinforcement stage, else the first of all. */
-function evaluatedStage({ stages }: Recipe): number {
-  return Math.max(
-    0,
-    stages.findIndex(({ type }) => type === "reinforcement"),
-  );
-}
-
-/** Where the step numbered `done` over all stages stands; before the first step, step 0 of the first stage. */
-function lastStep(recipe: Recipe, done: number): RunPosition {
-  const { stage, step } = positionAfter(recipe, Math.max(0, done - 1));
-  return { stage: (recipe.stages[stage] as Stage).name, step: done === 0 ? 0 : step + 1 };
 }

@@ -1,19 +1,14 @@
 /** What the rooms below need of the process: network, time, chance, keys and where models come from. */
-import { availableParallelism, homedir } from "node:os";
-import { join } from "node:path";
+import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RetrieverWorld } from "../retrieval/remote/world.ts";
 import type { SearchWorld } from "../retrieval/search-folder.ts";
-import { PUBLIC_HUB } from "../shared/hub.ts";
+import { hubSettings, type Watcher } from "./hub-settings.ts";
 
 export type World = RetrieverWorld & SearchWorld;
 
-/**
- * The world of this process. HF_ENDPOINT and HF_TOKEN are those of Hugging Face's tools; models are kept in
- * FORAGER_CACHE, by default `~/.cache/forager`.
- */
-export function processWorld({ env }: Pick<NodeJS.Process, "env"> = process): World {
-  const token = env.HF_TOKEN?.trim();
+/** The world of this process. `watcher` is told of downloads, and its signal stops them. */
+export function processWorld(watcher: Watcher = {}): World {
   return {
     fetch,
     now: () => Date.now(),
@@ -21,12 +16,8 @@ export function processWorld({ env }: Pick<NodeJS.Process, "env"> = process): Wo
       await sleep(ms, undefined, signal && { signal });
     },
     random: () => Math.random(),
-    keys: env,
+    keys: process.env,
     threads: availableParallelism(),
-    hub: {
-      endpoint: env.HF_ENDPOINT?.trim() || PUBLIC_HUB,
-      cacheFolder: join(env.FORAGER_CACHE?.trim() || join(homedir(), ".cache", "forager"), "hub"),
-      ...(token && { token }),
-    },
+    hub: hubSettings(process.env, watcher),
   };
 }

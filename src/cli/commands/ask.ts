@@ -40,7 +40,10 @@ export const askCommand = defineCommand({
     const { recipe } = source;
     const opened = new Closers();
     try {
-      const data = index === undefined ? await loadData(recipe) : await openSearch(index, {}, processWorld());
+      const data =
+        index === undefined
+          ? await loadData(recipe, processWorld(io))
+          : await openSearch(index, {}, processWorld(io));
       opened.defer(() => data.close());
       const { retriever } = data;
       const engine = await openModel(source);

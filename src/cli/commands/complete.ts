@@ -3,8 +3,8 @@ import { availableParallelism } from "node:os";
 import { UsageError } from "../../errors.ts";
 import type { SamplingOptions } from "../../rollout/policy.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
+import { hubSettings } from "../../training/hub-settings.ts";
 import { defineCommand } from "../command.ts";
-import { hubSettings } from "../hub-settings.ts";
 
 export const completeCommand = defineCommand({
   name: "complete",

@@ -8,6 +8,7 @@ import { ForagerError } from "../../errors.ts";
 import { demonstrate } from "../../rollout/teacher.ts";
 import { policyTokenCount, tokenCount } from "../../rollout/trajectory-view.ts";
 import { createEngine, loadData } from "../../training/setup.ts";
+import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { type Check, type DataPatient, type Patient, spread } from "../doctor/check.ts";
 import { checkQuestions, checkRecall } from "../doctor/data-checks.ts";
@@ -52,7 +53,7 @@ export const doctorCommand = defineCommand({
 type Add = (check: Check) => void;
 
 async function examine(recipe: Recipe, add: Add, io: CommandIo): Promise<void> {
-  const data = await attempt("data", add, () => loadData(recipe));
+  const data = await attempt("data", add, () => loadData(recipe, processWorld(io)));
   if (data === undefined) return;
   try {
     const patient: DataPatient = { recipe, data };

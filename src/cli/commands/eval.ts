@@ -11,7 +11,7 @@ import { Closers } from "../../shared/closers.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
-import { processWorld } from "../../training/world.ts";
+import { processWorld, type World } from "../../training/world.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { resultNote } from "../live-view.ts";
 import { requireNewPath } from "../new-path.ts";
@@ -103,14 +103,14 @@ async function score(
 ): Promise<EvaluationResult> {
   const { recipe } = source;
   const opened = new Closers();
-  const { questions, retriever, split } = await questionsAndRetriever(source, { files, index }, opened);
-  const engine = await openModel(source);
-  opened.defer(() => engine.close());
-  const progress = startProgress(
-    { label: "evaluating", total: questions.length, unit: "questions" },
-    io.progress,
-  );
   try {
+    const world = processWorld(io);
+    const asked = await questionsAndRetriever(source, { files, index, world }, opened);
+    const { questions, retriever, split } = asked;
+    const engine = await openModel(source);
+    opened.defer(() => engine.close());
+    const total = questions.length;
+    const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
     requirePromptsFit(questions, recipe.environment, engine);
     const { result } = await evaluate({
       policy: engine.policy(),
@@ -141,14 +141,22 @@ interface Asked {
   readonly split: string;
 }
 
+interface QuestionSource {
+  /** Instead of the recipe's questions. */
+  readonly files: readonly string[];
+  /** Instead of the recipe's retriever. */
+  readonly index: string | undefined;
+  readonly world: World;
+}
+
 async function questionsAndRetriever(
   { recipe }: ModelSource,
-  { files, index }: { readonly files: readonly string[]; readonly index: string | undefined },
+  { files, index, world }: QuestionSource,
   opened: Closers,
 ): Promise<Asked> {
-  const own = files.length === 0 || index === undefined ? await loadData(recipe) : undefined;
+  const own = files.length === 0 || index === undefined ? await loadData(recipe, world) : undefined;
   if (own) opened.defer(() => own.close());
-  const other = index === undefined ? undefined : await openSearch(index, {}, processWorld());
+  const other = index === undefined ? undefined : await openSearch(index, {}, world);
   if (other) opened.defer(() => other.close());
   const asked: Question[] = [];
   for (const file of files) asked.push(...(await readQuestions(file)));

@@ -2,16 +2,48 @@
  * `forager index`: a corpus to an index folder that `search`, `eval` and recipes open. Memory is bounded, and a build
  * that was cut off goes on when the same command is given again.
  */
+import { corpusHasher } from "../../corpus/corpus-hash.ts";
 import { describeReport, newCorpusReport, skippedCount } from "../../corpus/corpus-report.ts";
 import { readCorpora } from "../../corpus/read-corpora.ts";
-import { UsageError } from "../../errors.ts";
+import { readingOptions } from "../../corpus/reading-options.ts";
+import { FileError, UsageError } from "../../errors.ts";
 import { type Progress, startProgress } from "../../reporting/progress.ts";
 import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
+import { exists } from "../../shared/files.ts";
 import { addVectors } from "../add-vectors.ts";
-import { type CommandIo, defineCommand } from "../command.ts";
+import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { type IndexSettings, indexSettings } from "../index-settings.ts";
 import { requireNewPath } from "../new-path.ts";
 import { commandLine } from "../shell-word.ts";
+
+const options = {
+  out: { type: "text", value: "FOLDER", isRequired: true, doc: "New folder for the index." },
+  dense: {
+    type: "text",
+    value: "MODEL",
+    doc: "Encode passages with this model: a folder with an ONNX file, or hf:owner/name.",
+  },
+  approximate: { type: "flag", doc: "Build a graph for approximate search over the vectors too." },
+  format: {
+    type: "text",
+    value: "NAME",
+    doc: "Format of the files, such as tsv; default: by name and content.",
+  },
+  encoding: { type: "text", value: "NAME", doc: "Encoding of texts, such as windows-1252; default UTF-8." },
+  strict: { type: "flag", doc: "Stop at the first bad line, repeated id or empty passage." },
+  memory: {
+    type: "integer",
+    value: "MIB",
+    least: 16,
+    doc: "Memory for what is not on disk yet; default 256. More is a little faster.",
+  },
+  set: {
+    type: "list",
+    value: "KEY=VALUE",
+    doc: "An option of the corpus, the retriever or the encoder, such as b=0.4 or chunk.size=100; repeatable.",
+  },
+} as const;
+type Flags = OptionValues<typeof options>;
 
 export const indexCommand = defineCommand({
   name: "index",
@@ -23,33 +55,7 @@ export const indexCommand = defineCommand({
   args: [
     { name: "CORPUS", doc: "files or folders, indexed as one corpus", isRepeated: true, isOptional: true },
   ],
-  options: {
-    out: { type: "text", value: "FOLDER", isRequired: true, doc: "New folder for the index." },
-    dense: {
-      type: "text",
-      value: "MODEL",
-      doc: "Encode passages with this model: a folder with an ONNX file, or hf:owner/name.",
-    },
-    approximate: { type: "flag", doc: "Build a graph for approximate search over the vectors too." },
-    format: {
-      type: "text",
-      value: "NAME",
-      doc: "Format of the files, such as tsv; default: by name and content.",
-    },
-    encoding: { type: "text", value: "NAME", doc: "Encoding of texts, such as windows-1252; default UTF-8." },
-    strict: { type: "flag", doc: "Stop at the first bad line, repeated id or empty passage." },
-    memory: {
-      type: "integer",
-      value: "MIB",
-      least: 16,
-      doc: "Memory for what is not on disk yet; default 256. More is a little faster.",
-    },
-    set: {
-      type: "list",
-      value: "KEY=VALUE",
-      doc: "An option of the corpus, the retriever or the encoder, such as b=0.4 or chunk.size=100; repeatable.",
-    },
-  },
+  options,
   examples: [
     "index passages.jsonl --out index",
     "index part-1.jsonl.gz part-2.jsonl.gz --out index --set k1=0.9",
@@ -59,14 +65,17 @@ export const indexCommand = defineCommand({
   async run({ args, options }, io) {
     const { out, dense } = options;
     const settings = indexSettings(options);
+    requireUsed(options, args.length > 0);
     const started = io.progress.now();
     if (args.length === 0 && dense === undefined)
       throw new UsageError(
         "index: name a corpus, or a model with --dense to add vectors to an index that exists",
       );
-    if (args.length > 0) await requireNewPath(out, "choose another folder or remove it");
-    const built =
-      args.length > 0 ? await indexPassages(args, { out, settings, memory: options.memory }, io) : {};
+    const job = { out, settings, memory: options.memory };
+    const isDone = dense !== undefined && (await exists(out));
+    if (args.length > 0 && isDone) await requireSameCorpus(args, job, io);
+    else if (args.length > 0) await requireNewPath(out, "choose another folder or remove it");
+    const built = args.length > 0 && !isDone ? await indexPassages(args, job, io) : {};
     const vectors =
       dense === undefined
         ? undefined
@@ -84,6 +93,46 @@ export const indexCommand = defineCommand({
   },
 });
 
+/** Options that would be ignored are refused. */
+function requireUsed(
+  { dense, approximate, set, format, encoding, strict, memory }: Flags,
+  hasCorpus: boolean,
+): void {
+  const keys = set.map((word) => word.split(/[.=]/, 1)[0] as string);
+  const vectorKeys = keys.filter((key) => key === "dense" || key === "encoder");
+  const words = keys.filter((key) => key !== "dense" && key !== "encoder");
+  if (dense === undefined && (approximate || vectorKeys.length > 0))
+    throw new UsageError(
+      `index: ${approximate ? "--approximate" : `--set ${vectorKeys[0]}`} is about vectors; name the encoder with --dense MODEL`,
+    );
+  const reading = { format, encoding, strict: strict || undefined, memory };
+  const unused = Object.entries(reading).find(([, value]) => value !== undefined)?.[0];
+  if (!hasCorpus && (unused !== undefined || words.length > 0))
+    throw new UsageError(
+      `index: ${unused === undefined ? `--set ${words[0]}` : `--${unused}`} is about reading a corpus, and none is named`,
+    );
+}
+
+/** An index that is there may get vectors when it is of the corpus that was named. */
+async function requireSameCorpus(
+  paths: readonly string[],
+  { out, settings }: Job,
+  io: CommandIo,
+): Promise<void> {
+  const index = await openIndex(out, { storage: "disk" });
+  const { corpusHash } = index.identity;
+  await index.close();
+  const hasher = corpusHasher();
+  const reading = { ...readingOptions(settings.corpus), report: newCorpusReport() };
+  for await (const passage of readCorpora(paths, reading)) {
+    io.signal.throwIfAborted();
+    hasher.add(passage);
+  }
+  if (hasher.digest() !== corpusHash)
+    throw new FileError(`${out} exists already and is the index of another corpus; choose another folder`);
+  io.note(`${out} is the index of this corpus already; adding vectors`);
+}
+
 interface Job {
   readonly out: string;
   readonly settings: IndexSettings;
@@ -95,15 +144,11 @@ async function indexPassages(
   { out, settings, memory }: Job,
   io: CommandIo,
 ): Promise<{ readonly skipped: number; readonly bytes: number }> {
-  const { chunk, columns, encoding, ...reading } = settings.corpus;
   const report = newCorpusReport();
   let progress: Progress | undefined;
   let total = 1;
   const passages = readCorpora(paths, {
-    ...reading,
-    ...(chunk && { chunk }),
-    ...(columns && { columns }),
-    ...(encoding && { encoding }),
+    ...readingOptions(settings.corpus),
     report,
     onProgress: (read, all) => {
       total = megabytes(all);

@@ -6,10 +6,11 @@ import { samplingBytes, trainingBytes } from "../../engine/memory-estimate.ts";
 import type { ModelFiles } from "../../engine/model-files.ts";
 import { parameterCount } from "../../engine/model-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
+import { formatMegabytes } from "../../reporting/megabytes.ts";
 import { createFolderAtomic } from "../../shared/files.ts";
 import type { HubOptions } from "../../shared/hub.ts";
+import { hubSettings } from "../../training/hub-settings.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
-import { hubSettings, megabytes } from "../hub-settings.ts";
 import { requireNewPath } from "../new-path.ts";
 import { alignColumns } from "../result-text.ts";
 
@@ -68,9 +69,9 @@ function listModels(io: CommandIo): CommandResult {
     return [
       known.name,
       millions(parameterCount(known.model)),
-      megabytes(known.downloadBytes),
-      megabytes(sampling),
-      megabytes(training),
+      formatMegabytes(known.downloadBytes),
+      formatMegabytes(sampling),
+      formatMegabytes(training),
       known.licence + gated,
     ];
   });
@@ -122,10 +123,10 @@ async function showModel(source: string, io: CommandIo): Promise<CommandResult> 
         ["parameters", info.parameters.toLocaleString("en-US")],
         ["vocabulary", info.vocabulary.toLocaleString("en-US")],
         ["context", `${info.context.toLocaleString("en-US")} tokens`],
-        ["weights", `${dtype} (${format}), ${megabytes(bytes)}`],
+        ["weights", `${dtype} (${format}), ${formatMegabytes(bytes)}`],
         ["tokenizer", info.tokenizer ?? "none"],
-        ["to sample", `about ${megabytes(sampling)}`],
-        ["to train", `about ${megabytes(training)}`],
+        ["to sample", `about ${formatMegabytes(sampling)}`],
+        ["to train", `about ${formatMegabytes(training)}`],
       ]),
     );
     return { json: info };

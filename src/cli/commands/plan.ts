@@ -1,6 +1,8 @@
 /** `forager plan`: what an index would take, before anything is built. */
 import { newCorpusReport } from "../../corpus/corpus-report.ts";
 import { readCorpora } from "../../corpus/read-corpora.ts";
+import { readingOptions } from "../../corpus/reading-options.ts";
+import { formatMegabytes } from "../../reporting/megabytes.ts";
 import { formatDuration } from "../../reporting/progress.ts";
 import type { Encoder } from "../../retrieval/dense/encoder.ts";
 import { type IndexPlan, planIndex } from "../../retrieval/plan-index.ts";
@@ -26,13 +28,9 @@ export const planCommand = defineCommand({
   examples: ["plan passages.jsonl.gz", "plan wiki-18.jsonl --dense models/e5-base-v2 --json"],
   async run({ args, options }, io) {
     const settings = indexSettings({ ...options, strict: false });
-    const { chunk, columns, encoding, ...reading } = settings.corpus;
     let share = 0;
     const passages = readCorpora(args, {
-      ...reading,
-      ...(chunk && { chunk }),
-      ...(columns && { columns }),
-      ...(encoding && { encoding }),
+      ...readingOptions(settings.corpus),
       report: newCorpusReport(),
       onProgress: (read, total) => {
         share = total === 0 ? 1 : read / total;
@@ -41,7 +39,7 @@ export const planCommand = defineCommand({
     const encoder =
       options.dense === undefined
         ? undefined
-        : await openEncoderReference({ ...settings.encoder, model: options.dense }, processWorld());
+        : await openEncoderReference({ ...settings.encoder, model: options.dense }, processWorld(io));
     try {
       const plan = await planIndex({
         passages,
@@ -64,16 +62,12 @@ function printPlan(plan: IndexPlan, encoder: Encoder | undefined, io: CommandIo)
   const { passages, seconds, peakBytes, bytes, peakDiskBytes, basis, dense } = plan;
   io.print(`passages   about ${passages}`);
   io.print(`time       ${formatDuration(1000 * seconds)}`);
-  io.print(`memory     ${megabytes(peakBytes)}`);
-  io.print(`disk       ${megabytes(bytes)}, while it is built ${megabytes(peakDiskBytes)}`);
+  io.print(`memory     ${formatMegabytes(peakBytes)}`);
+  io.print(`disk       ${formatMegabytes(bytes)}, while it is built ${formatMegabytes(peakDiskBytes)}`);
   if (dense)
     io.print(
-      `vectors    ${formatDuration(1000 * dense.seconds)} at ${dense.rate.toFixed(0)} passages/s, ${megabytes(dense.bytes)} (${encoder?.identity.name})`,
+      `vectors    ${formatDuration(1000 * dense.seconds)} at ${dense.rate.toFixed(0)} passages/s, ${formatMegabytes(dense.bytes)} (${encoder?.identity.name})`,
     );
   const measured = `${basis.passages} passages in ${basis.seconds.toFixed(1)} s, ${(100 * basis.share).toFixed(1)} % of the corpus`;
   io.print(`measured on ${measured}; give or take a fifth`);
-}
-
-function megabytes(bytes: number): string {
-  return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.ceil(bytes / 1e6)} MB`;
 }

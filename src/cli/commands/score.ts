@@ -1,17 +1,15 @@
-/** `forager score`: metrics of a run as trec_eval computes them, answer recall, and a paired comparison with another run. */
-import type { Passage } from "../../corpus/passage.ts";
 import type { Question } from "../../corpus/question.ts";
 import { readQuestions } from "../../corpus/read-questions.ts";
 import { UsageError } from "../../errors.ts";
 import { answerCutoff, answerRecall, qrelsOfQuestions } from "../../evaluation/ranking/answer-recall.ts";
 import { compareScores } from "../../evaluation/ranking/compare-runs.ts";
 import { readQrels } from "../../evaluation/ranking/qrels.ts";
-import type { Qrels, Run } from "../../evaluation/ranking/ranking.ts";
+import type { Qrels } from "../../evaluation/ranking/ranking.ts";
 import { defaultMetrics, parseMetric } from "../../evaluation/ranking/ranking-metrics.ts";
 import { readRun } from "../../evaluation/ranking/run-file.ts";
 import { type Averaging, type RunScore, scoreRun } from "../../evaluation/ranking/score-run.ts";
 import { openIndex } from "../../retrieval/index-folder.ts";
-import type { PassageStore } from "../../retrieval/passage-store.ts";
+import type { Bm25Index } from "../../retrieval/lexical/bm25.ts";
 import { type CommandResult, defineCommand } from "../command.ts";
 import { comparisonTable, queryTable, type ScoredRun, scoreNotes, scoreTable } from "../score-text.ts";
 
@@ -101,7 +99,7 @@ interface Task {
   readonly relevantFrom: number;
   readonly qrels: Qrels | undefined;
   readonly questions: readonly Question[];
-  readonly passages: PassageStore | undefined;
+  readonly passages: PassagesById | undefined;
 }
 
 interface TaskOptions {
@@ -148,8 +146,10 @@ function metricNames(list: string | undefined, hasQrels: boolean, hasAnswers: bo
   return [...new Set(list.split(",").map((name) => name.trim()))];
 }
 
-async function openPassages(folder: string): Promise<PassageStore> {
-  return (await openIndex(folder)).parts.passages;
+type PassagesById = Pick<Bm25Index, "passageById">;
+
+async function openPassages(folder: string): Promise<PassagesById> {
+  return await openIndex(folder);
 }
 
 async function scoreFile(path: string, task: Task): Promise<ScoredRun> {
@@ -163,27 +163,15 @@ async function scoreFile(path: string, task: Task): Promise<ScoredRun> {
       ?.mean;
   }
   if (passages !== undefined) {
-    const found = passagesOfRun(run, passages);
     const options = {
       metrics: task.answerMetrics,
       seed,
       averaging,
-      passageOf: (id: string) => found.get(id),
+      passageOf: (id: string) => passages.passageById(id),
     };
     scores.push(answerRecall(run, questions, options));
   }
   return { path, scores, judged };
-}
-
-function passagesOfRun(run: Run, passages: PassageStore): ReadonlyMap<string, Passage> {
-  const wanted = new Set<string>();
-  for (const entries of run.values()) for (const { id } of entries) wanted.add(id);
-  const found = new Map<string, Passage>();
-  for (let position = 0; position < passages.count && found.size < wanted.size; position++) {
-    const passage = passages.get(position);
-    if (wanted.has(passage.id)) found.set(passage.id, passage);
-  }
-  return found;
 }
 
 function runJson(

@@ -64,7 +64,7 @@ export const searchCommand = defineCommand({
     const read = queries === undefined ? [] : await readQueries(queries);
     const opened = new Closers();
     try {
-      const search = await openSearch(folder, searchOptions(options), processWorld());
+      const search = await openSearch(folder, searchOptions(options), processWorld(io));
       opened.defer(() => search.close());
       const retriever = await recorded(search.retriever, record, opened);
       if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3 }, io);

@@ -86,7 +86,7 @@ export function serveCommandOn(host: ServeHost) {
       const { retriever, index, reranker, close } = await openSearch(
         folder,
         searchOptions(options),
-        processWorld(),
+        processWorld(io),
       );
       const store = index.parts.passages;
       const { createRetrieverApp } = await import("../../serving/retriever-app.ts");

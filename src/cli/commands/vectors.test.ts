@@ -46,6 +46,40 @@ test("are added to an index that exists, with what approximate search misses", a
   expect(again.stderr).toContain("has vectors already");
 });
 
+test("a whole command given again goes on with what is missing, for the same corpus only", async () => {
+  const line = ["--out", at("again"), "--dense", at("e5-small-v2"), "--json"];
+  expect(await runForTest("index", at("corpus.jsonl"), "--out", at("again"))).toMatchObject({ code: 0 });
+  await writeFile(at("other.jsonl"), '{"id":"x","text":"red"}\n');
+  const other = await runForTest("index", at("other.jsonl"), ...line);
+  expect(other.code).toBe(1);
+  expect(other.stderr).toContain("is the index of another corpus");
+  expect(await runForTest("index", at("corpus.jsonl"), ...line)).toMatchObject({
+    code: 0,
+    json: { passages: 4, dense: { dtype: "f16" } },
+  });
+});
+
+test.each([
+  [["index", "corpus.jsonl", "--out", "x", "--approximate"], "--approximate is about vectors"],
+  [
+    ["index", "corpus.jsonl", "--out", "x", "--set", "encoder.pooling=mean"],
+    "--set encoder is about vectors",
+  ],
+  [
+    ["index", "--out", "index", "--dense", "e5-small-v2", "--set", "k1=2"],
+    "--set k1 is about reading a corpus",
+  ],
+  [["index", "--out", "index", "--dense", "e5-small-v2", "--strict"], "--strict is about reading a corpus"],
+  [["search", "index", "red", "--mode", "bm25", "--approximate"], "approximate is about vectors"],
+  [["search", "index", "red", "--set", "expansionSearch=9"], "expansionSearch is about the graph"],
+])("%j is refused, not ignored", async (line, message) => {
+  const files = ["corpus.jsonl", "index", "e5-small-v2", "x"];
+  const [command, ...rest] = line.map((word, i) => (i > 0 && files.includes(word) ? at(word) : word));
+  const { code, stderr } = await runForTest(command as string, ...rest);
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+});
+
 test("are used by default, fused with words; bm25 alone stays at hand", async () => {
   const { json } = await runForTest("search", at("index"), "green", "--explain", "--json");
   expect((json as { stages: { name: string }[] }).stages.map(({ name }) => name)).toEqual([
