@@ -24,6 +24,29 @@ describe("several files", () => {
   });
 });
 
+describe("documents of one name in several folders", () => {
+  test("have the ids of their paths below the folder that holds them all", async () => {
+    await write({ "a/notes.md": "one", "b/c/notes.md": "two", "other.md": "three" });
+    const ids = async (names: readonly string[]) => (await read(names)).map(({ id }) => id);
+    expect(await ids(["a/notes.md", "b/c/notes.md", "other.md"])).toEqual([
+      "a/notes.md",
+      "b/c/notes.md",
+      "other.md",
+    ]);
+    expect(await ids(["./a/../a/notes.md", "other.md"])).toEqual(["notes.md", "other.md"]);
+  });
+
+  test("are apart when the folders have one name too", async () => {
+    await write({ "a/docs/x.md": "one", "b/docs/x.md": "two" });
+    expect((await read(["a/docs", "b/docs"])).map(({ id }) => id)).toEqual(["a/docs/x.md", "b/docs/x.md"]);
+  });
+
+  test("are still refused when they are one file", async () => {
+    await write({ "a/notes.md": "one" });
+    await expect(read(["a/notes.md", "a/notes.md"])).rejects.toThrow(/got "notes\.md", which .* has too/);
+  });
+});
+
 describe("a folder", () => {
   test("of BEIR is its corpus", async () => {
     await write({

@@ -5,7 +5,7 @@
  */
 import { type Dirent, existsSync } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
-import { basename, join, resolve, sep } from "node:path";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { DataFormatError } from "../../errors.ts";
 import { fileError } from "../../shared/files.ts";
 import type { CorpusFormat } from "../corpus-options.ts";
@@ -14,7 +14,7 @@ import { formatOfName, isDocumentFormat } from "./detect.ts";
 /** A file to read. */
 export interface CorpusFile {
   readonly path: string;
-  /** Id of the file as a document: its path in the folder, with `/`. */
+  /** Id of the file as a document: its path in the folder, with `/`, or its name; see `namesOf`. */
   readonly id: string;
   /** As its name says; undefined: by its content. */
   readonly format: CorpusFormat | undefined;
@@ -35,19 +35,40 @@ const beirNames = ["corpus.jsonl", "corpus.jsonl.gz", "corpus.jsonl.zst", "corpu
 export async function findFiles(paths: readonly string[], format?: CorpusFormat): Promise<FoundFiles> {
   const files: CorpusFile[] = [];
   const skipped: DataFormatError[] = [];
-  for (const path of paths) {
+  const names = namesOf(paths);
+  for (const [i, path] of paths.entries()) {
+    const name = names[i] as string;
     const { isFolder, bytes } = await describePath(path);
     if (!isFolder) {
-      files.push({ path, id: basename(path), format, isFound: false, bytes });
+      files.push({ path, id: name, format, isFound: false, bytes });
       continue;
     }
     const found = await filesOfFolder(path, format);
     // Two folders may hold files of the same name.
-    const prefix = paths.length > 1 ? `${basename(resolve(path))}/` : "";
+    const prefix = paths.length > 1 ? `${name}/` : "";
     files.push(...found.files.map((file) => ({ ...file, id: prefix + file.id })));
     skipped.push(...found.skipped);
   }
   return { files, skipped };
+}
+
+/**
+ * What each path is called in ids: its last part; for paths that share that, what lies below the folder that holds them
+ * all, with `/`, so that no id depends on where the corpus lies.
+ */
+function namesOf(paths: readonly string[]): string[] {
+  const whole = paths.map((path) => resolve(path));
+  return whole.map((path) => {
+    const twins = whole.filter((other) => basename(other) === basename(path));
+    let shared = dirname(path);
+    while (!twins.every((twin) => isBelow(twin, shared)) && shared !== dirname(shared))
+      shared = dirname(shared);
+    return relative(shared, path).split(sep).join("/");
+  });
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
 async function describePath(path: string): Promise<{ isFolder: boolean; bytes: number }> {
