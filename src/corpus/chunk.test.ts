@@ -103,6 +103,15 @@ describe("a text is cut", () => {
     expect(pieces("สวัสดีชาวโลก", words(1)).length).toBeGreaterThan(1);
   });
 
+  test("by words, a million blanks at the end with the last, in a time that grows with the length alone", () => {
+    const blanks = " ".repeat(1_000_000);
+    expect(chunkSpans(`a b${blanks}`, words(1))).toEqual([
+      { start: 0, end: 1 },
+      { start: 1, end: 3 + blanks.length },
+    ]);
+    expect(chunkSpans(`${blanks}a`, words(1))).toEqual([{ start: 0, end: blanks.length + 1 }]);
+  });
+
   test("by sentences", () => {
     const text = "One is here. Two is there! Three?";
     expect(pieces(text, { by: "sentences", size: 1, overlap: 0 })).toEqual([

@@ -127,10 +127,13 @@ function fill({ text, units, weights, count }: Units, first: number, size: numbe
   return next;
 }
 
-/** Ends of words; the blanks before a word belong to it, those at the end of the text to the last. */
+/**
+ * Ends of words; the blanks before a word belong to it, those at the end of the text to the last. A run of blanks is
+ * looked at from its start only, or a long one at the end would take time by its length squared.
+ */
 function wordEnds(text: string): number[] {
   const ends: number[] = [];
-  for (const match of text.matchAll(/\s*\S+/g)) {
+  for (const match of text.matchAll(/(?<!\s)\s*\S+/g)) {
     if (hasNoBlanks.test(match[0])) ends.push(...segmentEnds(match[0]).map((end) => match.index + end));
     else ends.push(match.index + match[0].length);
   }

@@ -9,10 +9,13 @@ export interface DocumentText {
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
-/** At most one blank line between paragraphs, no blanks at the ends of lines, no blank lines at either end. */
+/**
+ * At most one blank line between paragraphs, no blanks at the ends of lines, no blank lines at either end. A run of
+ * blanks is looked at from its start only, or a long one inside a line would take time by its length squared.
+ */
 export function tidyText(text: string): string {
   return text
-    .replace(/[^\S\n]+$/gm, "")
+    .replace(/(?<![^\S\n])[^\S\n]+$/gm, "")
     .replace(/\n{3,}/g, "\n\n")
     .replace(/^\n+|\n+$/g, "");
 }

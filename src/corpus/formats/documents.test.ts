@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DataFormatError } from "../../errors.ts";
+import { tidyText } from "./document.ts";
 import { readDocx } from "./docx.ts";
 import { encodingOfHtml, readHtml } from "./html.ts";
 import { readMarkdown } from "./markdown.ts";
@@ -22,6 +23,11 @@ describe("HTML", () => {
 
   test("takes the first heading as title where the head has none", async () => {
     expect((await readHtml("<h1>A <i>b</i></h1><h1>C</h1>")).title).toBe("A b");
+  });
+
+  test("of half a million elements is read in a time that grows with its length alone", async () => {
+    const { text } = await readHtml("<td>x</td> y ".repeat(500_000));
+    expect(text.length).toBe(500_000 * "x y ".length - 1);
   });
 
   test("says which encoding it is in", () => {
@@ -88,8 +94,26 @@ describe("Markdown", () => {
     expect((await readMarkdown("---\njust text\n---\nmore")).text).toBe("just text\nmore");
   });
 
+  test("whose front matter cannot be read has none", async () => {
+    const circular = await readMarkdown("---\na: &a\n  b: *a\n---\n\n# Top");
+    expect(circular.extra).toBeUndefined();
+    expect(circular.text).toContain("b: *a\n\nTop");
+    expect((await readMarkdown("---\na: *nobody\n---\n\ntext")).extra).toBeUndefined();
+  });
+
   test("has a heading that is underlined as title", async () => {
     expect((await readMarkdown("Top\n===\n\ntext")).title).toBe("Top");
+  });
+});
+
+describe("tidied text", () => {
+  test("has no blanks at the ends of lines, and those inside as they were", () => {
+    expect(tidyText("\n a  b \t\n\n\n\nc\u00a0\r\nd \u2028 \u2028e \n")).toBe(" a  b\n\nc\nd\u2028e");
+  });
+
+  test("with a million blanks inside a line takes a time that grows with its length alone", () => {
+    const text = `a${" ".repeat(1_000_000)}b`;
+    expect(tidyText(text)).toBe(text);
   });
 });
 

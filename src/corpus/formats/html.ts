@@ -59,15 +59,21 @@ export async function readHtml(html: string): Promise<DocumentText> {
   return { title: page.title, text: tidyText(page.text) };
 }
 
-/** Collects the text of a page from its tags in order. */
+/** Collects the text of a page from its tags in order. Looking into a text that grows would copy it each time. */
 class PageText {
-  text = "";
+  readonly #parts: string[] = [];
+  /** Last character of the text so far, empty before the first. */
+  #last = "";
   #headTitle = "";
   #heading = "";
   /** Elements that are open inside one that is left out, that one included. */
   #skipDepth = 0;
   #preDepth = 0;
   #inside: "title" | "heading" | undefined;
+
+  get text(): string {
+    return this.#parts.join("");
+  }
 
   get title(): string {
     return fold(this.#headTitle).trim() || fold(this.#heading).trim();
@@ -107,20 +113,26 @@ class PageText {
       return;
     }
     if (this.#inside === "heading") this.#heading += text;
-    if (this.#preDepth > 0) this.text += text;
+    if (this.#preDepth > 0) this.#append(text);
     else {
       const folded = fold(text);
-      this.text += /(^|\s)$/.test(this.text.slice(-1)) ? folded.trimStart() : folded;
+      this.#append(/^\s?$/.test(this.#last) ? folded.trimStart() : folded);
     }
   }
 
+  #append(text: string): void {
+    if (text === "") return;
+    this.#parts.push(text);
+    this.#last = text.charAt(text.length - 1);
+  }
+
   #break(name: string): void {
-    if (blocks.has(name)) this.text += "\n\n";
-    else if (lines.has(name) && !this.text.endsWith("\n")) this.text += "\n";
+    if (blocks.has(name)) this.#append("\n\n");
+    else if (lines.has(name) && this.#last !== "\n") this.#append("\n");
   }
 
   #space(): void {
-    if (!/\s$/.test(this.text.slice(-1))) this.text += " ";
+    if (!/\s/.test(this.#last)) this.#append(" ");
   }
 }
 

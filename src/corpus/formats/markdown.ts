@@ -23,12 +23,20 @@ async function splitFrontMatter(source: string): Promise<{ matter: Record<string
   if (found === null) return { matter: {}, body: source };
   const { parseDocument } = await import("yaml");
   const document = parseDocument(found[1] ?? "");
-  const value: unknown = document.errors.length > 0 ? undefined : document.toJS();
+  const value = document.errors.length > 0 ? undefined : plainValue(() => document.toJS());
   // What is no mapping was a line between two paragraphs.
   if (value === null || typeof value !== "object" || Array.isArray(value))
     return { matter: {}, body: source };
-  const matter = JSON.parse(JSON.stringify(value)) as Record<string, unknown>;
-  return { matter, body: source.slice(found[0].length) };
+  return { matter: value as Record<string, unknown>, body: source.slice(found[0].length) };
+}
+
+/** The value as JSON holds it; undefined for one that JSON cannot hold, such as an alias within its own anchor. */
+function plainValue(read: () => unknown): unknown {
+  try {
+    return JSON.parse(JSON.stringify(read()));
+  } catch {
+    return undefined;
+  }
 }
 
 function reduce(body: string): { text: string; heading: string } {

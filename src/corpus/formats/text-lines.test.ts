@@ -21,7 +21,7 @@ async function linesOf(
   const lines: unknown[] = [];
   for await (const batch of lineBatches(cut(bytes, ends), { path: "f", encoding })) {
     expect(batch.first).toBe(lines.length + 1);
-    lines.push(...batch.lines);
+    for (const line of batch.lines) lines.push(line);
   }
   return lines;
 }
@@ -54,6 +54,11 @@ describe("lines", () => {
 
   test("of UTF-8 win over a declared encoding by their mark", async () => {
     expect(await linesOf(Buffer.from("\ufeffé\n"), [], "windows-1252")).toEqual(["é"]);
+  });
+
+  test("that end in CR may be many in one block", async () => {
+    const bytes = Buffer.from("a\r".repeat(300_000));
+    expect((await linesOf(bytes)).length).toBe(300_000);
   });
 
   test("of wrong bytes are errors alone", async () => {

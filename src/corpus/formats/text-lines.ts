@@ -110,7 +110,7 @@ function decodeLines(
     const line = bytes.subarray(start, end);
     if (!isValid && !isUtf8(line))
       lines.push(new DataFormatError(path, first + lines.length, wrongText("utf-8")));
-    else if (hasReturns) lines.push(...splitLines(line.toString()));
+    else if (hasReturns) for (const part of splitLines(line.toString())) lines.push(part);
     else lines.push(bytes.toString("utf8", start, end));
     start = end + 1;
   }
