@@ -5,7 +5,7 @@
  * and `sourceSpan` for the place of origin, since a record's own `source` is often something else.
  */
 import { DataFormatError } from "../errors.ts";
-import { describeValue, type JsonRecord } from "./formats/json-record.ts";
+import { describeKeys, describeValue, type JsonRecord } from "./formats/json-record.ts";
 import type { Passage, PassageSource } from "./passage.ts";
 
 /** Which keys hold the parts of a passage; the first one that a record has counts. */
@@ -78,7 +78,7 @@ export function readRecord(record: JsonRecord, { path, line, keys }: RecordPlace
   if (body === undefined || (body.title === "" && body.text.trim() === "")) {
     const value = keys.text.map((key) => record[key]).find((found) => found !== undefined && found !== null);
     const names = keys.text === passageKeys.text ? '"contents" or "text"' : quoted(keys.text[0]);
-    const found = `got ${describeValue(value)} (keys: ${Object.keys(record).join(", ")})`;
+    const found = `got ${describeValue(value)} (keys: ${describeKeys(record)})`;
     const kind = body !== undefined || isBlank(value) ? "emptyPassage" : "badLine";
     return refuse(kind, `expected ${names}, a text that is not empty, ${found}`);
   }

@@ -78,7 +78,7 @@ describe("readCorpus", () => {
     [
       "missing contents",
       '{"id":"2","body":"b"}',
-      /expected "contents" or "text".*got nothing \(keys: id, body\)/,
+      /expected "contents" or "text".*got nothing \(keys: "id", "body"\)/,
     ],
     ["empty contents", '{"id":"2","contents":" "}', /expected "contents" or "text".*got an empty text/],
     [

@@ -132,7 +132,7 @@ describe.skipIf(!isThere)(isThere ? "wild files" : `wild files (skipped: ${wild}
   test.each([
     [
       "broken_json/contents_missing.json",
-      /contents_missing\.json:2: expected "contents" or "text".*\(keys: id\)/,
+      /contents_missing\.json:2: expected "contents" or "text".*\(keys: "id"\)/,
     ],
     ["broken_json/id_missing.json", /id_missing\.json:2: expected "id", a text or a number, got nothing/],
     ["bamboogle_csv/bamboogle.csv", /bamboogle\.csv:1: expected a header with a column "text"/],

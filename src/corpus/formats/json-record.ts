@@ -18,8 +18,20 @@ export function describeValue(value: unknown): string {
   return typeof value === "object" ? "an object" : `the ${typeof value} ${String(value)}`;
 }
 
-/** The start of a text in quotes, at most 40 characters. */
+/** The keys of a record for an error message, at most ten. */
+export function describeKeys(record: JsonRecord): string {
+  const keys = Object.keys(record);
+  const shown = keys.slice(0, 10).map(excerpt).join(", ");
+  return keys.length > 10 ? `${shown}, …` : shown;
+}
+
+/** The start of a text in quotes, at most 40 characters; what would steer a terminal is escaped. */
 export function excerpt(text: string): string {
   const whole = text.trim();
-  return JSON.stringify(whole.length <= 40 ? whole : `${whole.slice(0, 40)}…`);
+  const quoted = JSON.stringify(whole.length <= 40 ? whole : `${whole.slice(0, 40)}…`);
+  // JSON leaves DEL and the C1 controls as they are.
+  return quoted.replace(
+    /[\u007f-\u009f]/g,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
