@@ -12,6 +12,8 @@ import { sha256 } from "../../shared/hash.ts";
 
 const lineSchema = z.strictObject({ rows: z.int().min(1), bytes: z.int().min(1), sha256: z.string() });
 type Line = z.output<typeof lineSchema>;
+/** `length`: bytes of the line itself, its end included. */
+type LineOnDisk = Line & { readonly length: number };
 
 const JOURNAL = "journal.jsonl";
 
@@ -39,12 +41,13 @@ export class VectorJournal {
       const whole = await wholeParts(data, lines);
       const journal = await openForUpdate(join(folder, JOURNAL));
       const vectors = new VectorJournal(data, journal, path);
-      await journal.truncate(0);
-      await vectors.#note(whole);
-      for (const { rows, bytes } of whole) {
+      for (const { rows, bytes, length } of whole) {
         vectors.rows += rows;
         vectors.#bytes += bytes;
+        vectors.#journalBytes += length;
       }
+      // The lines that stay are never written again: a kill here must not lose them.
+      await journal.truncate(vectors.#journalBytes);
       await data.truncate(vectors.#bytes);
       return vectors;
     } catch (cause) {
@@ -58,7 +61,7 @@ export class VectorJournal {
       await writeAt(this.#data, part, this.#bytes);
       await this.#data.sync();
       const line: Line = { rows, bytes: part.byteLength, sha256: sha256(part) };
-      await this.#note([line]);
+      await this.#note(line);
     } catch (cause) {
       throw fileError(`cannot write ${this.#path}`, cause);
     }
@@ -66,8 +69,8 @@ export class VectorJournal {
     this.rows += rows;
   }
 
-  async #note(lines: readonly Line[]): Promise<void> {
-    const text = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  async #note(line: Line): Promise<void> {
+    const text = Buffer.from(`${JSON.stringify(line)}\n`);
     await writeAt(this.#journal, text, this.#journalBytes);
     await this.#journal.sync();
     this.#journalBytes += text.length;
@@ -89,13 +92,13 @@ async function writeAt(handle: FileHandle, bytes: Uint8Array, position: number):
 }
 
 /** The lines that were written whole. */
-async function readLines(path: string): Promise<Line[]> {
+async function readLines(path: string): Promise<LineOnDisk[]> {
   if (!(await exists(path))) return [];
-  const lines: Line[] = [];
+  const lines: LineOnDisk[] = [];
   for (const text of (await readFile(path, "utf8")).split("\n").slice(0, -1)) {
     const line = parseLine(text);
     if (line === undefined) break;
-    lines.push(line);
+    lines.push({ ...line, length: Buffer.byteLength(text) + 1 });
   }
   return lines;
 }
@@ -109,8 +112,8 @@ function parseLine(text: string): Line | undefined {
 }
 
 /** The leading parts whose bytes are those of the journal. */
-async function wholeParts(data: FileHandle, lines: readonly Line[]): Promise<Line[]> {
-  const whole: Line[] = [];
+async function wholeParts(data: FileHandle, lines: readonly LineOnDisk[]): Promise<LineOnDisk[]> {
+  const whole: LineOnDisk[] = [];
   let position = 0;
   for (const line of lines) {
     const bytes = new Uint8Array(line.bytes);
