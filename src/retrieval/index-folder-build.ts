@@ -7,7 +7,7 @@
  *
  * Memory: the budget, 12 bytes a passage, and some megabytes a segment.
  */
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { corpusHasher } from "../corpus/corpus-hash.ts";
@@ -16,7 +16,7 @@ import { passageFields } from "../corpus/passage-record.ts";
 import { FileError, RetrieverError } from "../errors.ts";
 import { exists, fileError } from "../shared/files.ts";
 import { type Journal, readJournal, writeJournal } from "./index-folder-journal.ts";
-import { lockBuild } from "./index-folder-lock.ts";
+import { LOCK, lockBuild } from "./index-folder-lock.ts";
 import { writeManifest } from "./index-folder-manifest.ts";
 import { openSegment, readLengths, type SegmentParts, writeSegment } from "./index-folder-segments.ts";
 import { PassageWriter, RowWriter, totalBytes } from "./index-folder-write.ts";
@@ -74,9 +74,9 @@ export async function buildIndexFolder(
   const target = resolve(folder);
   const work = join(dirname(target), `.${basename(target)}.building`);
   const parts = join(work, "index");
-  await makeFolder(parts);
   const release = await lockBuild(work, folder);
   try {
+    await makeFolder(parts);
     const journal = await readJournal(work, options);
     const job: Job = { ...settings, options, work, parts, folder };
     const collected = await collect(passages, job, journal);
@@ -85,11 +85,13 @@ export async function buildIndexFolder(
     await rename(parts, target).catch((cause: unknown) => {
       throw fileError(`cannot write ${folder}`, cause);
     });
-    await rm(work, { recursive: true, force: true });
+    await removeAllButLock(work);
     return built;
   } finally {
+    // Under the lock: once it is released, what lies there may be another build's.
+    if (!(await exists(join(work, "journal.json")))) await removeAllButLock(work);
     await release();
-    await removeUseless(work);
+    await rmdir(work).catch(() => undefined);
   }
 }
 
@@ -122,9 +124,10 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** Takes the folder of a build away that has nothing to continue from. */
-async function removeUseless(work: string): Promise<void> {
-  if (!(await exists(join(work, "journal.json")))) await rm(work, { recursive: true, force: true });
+/** Empties the folder of a build that is done or has nothing to continue from. */
+async function removeAllButLock(work: string): Promise<void> {
+  for (const name of await readdir(work).catch(() => []))
+    if (name !== LOCK) await rm(join(work, name), { recursive: true, force: true });
 }
 
 async function collect(
