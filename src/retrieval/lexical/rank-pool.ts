@@ -1,6 +1,6 @@
 /**
  * Threads that rank many queries at once over an index in memory, whose arrays they share. Queries go out in small
- * pieces, so that threads end together; the order of the answers is that of the queries.
+ * pieces, so that threads end together; the order of the answers is that of the queries. Threads start at the first call.
  */
 import type { Worker } from "node:worker_threads";
 import { RetrieverError } from "../../errors.ts";
@@ -38,17 +38,23 @@ interface Waiting {
 }
 
 export class RankPool {
-  readonly #workers: readonly Worker[];
+  readonly #index: SharedIndex;
+  readonly #threads: number;
+  #workers: readonly Worker[] = [];
   readonly #waiting = new Map<number, Waiting>();
   #sent = 0;
   /** Why nothing is answered any more. */
   #failure: Error | undefined;
 
   constructor(index: SharedIndex, threads: number) {
-    this.#workers = Array.from({ length: threads }, () => this.#start(index));
+    this.#index = index;
+    this.#threads = threads;
   }
 
   async rank(queries: readonly string[], k: number, signal?: AbortSignal): Promise<Ranking[]> {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#workers.length === 0)
+      this.#workers = Array.from({ length: this.#threads }, () => this.#start(this.#index));
     const results: Ranking[] = [];
     let next = 0;
     const drain = async (worker: Worker): Promise<void> => {
