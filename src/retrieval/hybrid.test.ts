@@ -51,6 +51,15 @@ describe("reciprocal rank fusion", () => {
     expect(ids(fuse(rankings, rrf))).toEqual(["p", "q", "x", "y", "r", "s"]);
   });
 
+  test("keeps the order of the rankings for equal scores when they are of different lengths", () => {
+    const rankings = [
+      { name: "a", answer: scored(["x", 1]) },
+      { name: "b", answer: scored(["p", 2], ["r", 1], ["s", 0]) },
+      { name: "c", answer: scored(["q", 2]) },
+    ];
+    expect(ids(fuse(rankings, rrf)).slice(0, 3)).toEqual(["x", "p", "q"]);
+  });
+
   test("equals the sum over rankings, whatever they hold", () => {
     const ranking = fc.uniqueArray(fc.constantFrom(..."abcdefghij"), { maxLength: 10 });
     fc.assert(

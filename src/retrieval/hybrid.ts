@@ -122,7 +122,7 @@ export function fuse(rankings: readonly Ranking[], fusion: Fusion): ScoredPassag
       const entry = fused.get(passage.id) ?? {
         passage,
         score: 0,
-        ranks: rankings.map(() => answer.length + 1e9),
+        ranks: rankings.map(() => Number.POSITIVE_INFINITY),
       };
       entry.score += fusion.type === "rrf" ? 1 / (fusion.k + i + 1) : (worth?.[i] as number);
       entry.ranks[part] = i + 1;
