@@ -16,7 +16,7 @@ export interface LanceRetrieverOptions {
   readonly table: string;
   /** Default `bm25`. */
   readonly mode?: LanceSource["mode"];
-  /** Of the table's vectors, for the modes `dense` and `hybrid`; stays the caller's to close. */
+  /** Of the table's vectors, for the modes `dense` and `hybrid` only; stays the caller's to close. */
   readonly encoder?: Encoder;
   readonly storage?: LanceStorage;
   /** As in `lanceSourceSchema`; so are their defaults. */
@@ -68,6 +68,11 @@ function retrieverOf(source: LanceSource, words: () => Retriever, vectors: () =>
 
 function sourceOf(uri: string, { encoder, storage, ...given }: LanceRetrieverOptions): LanceSource {
   const parsed = lanceSourceSchema.safeParse({ type: "lance", uri, ...given });
+  if (parsed.success && parsed.data.mode === "bm25" && encoder !== undefined)
+    throw new ConfigError(
+      "options of a LanceDB table: mode bm25 ranks by words, expected no encoder, got one; choose mode dense or hybrid, or leave the encoder out",
+      { path: "encoder" },
+    );
   if (parsed.success) return parsed.data;
   const { path, message } = parsed.error.issues[0] ?? { path: [], message: "" };
   throw new ConfigError(`options of a LanceDB table: ${path.join(".")}: ${message}`, {

@@ -6,6 +6,7 @@
 import { RetrieverError } from "../../errors.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
 import type { Encoder } from "../dense/encoder.ts";
+import { untilAborted } from "../remote/limits.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import { hasVectorIndex, nearest } from "./lance-indexes.ts";
 import type { FinishedManifest } from "./lance-manifest.ts";
@@ -95,38 +96,21 @@ export function tableSearch(open: OpenTable, ranking: TableRanking): Retriever {
       signal?.throwIfAborted();
       if (queries.length === 0) return [];
       const prepared = await ranking.prepare(queries, signal);
-      return await untilAborted(signal, async () => {
-        const answers: ScoredPassage[][] = queries.map(() => []);
-        let next = 0;
-        const work = async (): Promise<void> => {
-          while (next < prepared.length) {
-            signal?.throwIfAborted();
-            const i = next++;
-            const query = prepared[i];
-            if (query) answers[i] = await answerTo(open, ranking, { query, k });
-          }
-        };
-        await Promise.all(Array.from({ length: open.source.concurrency }, work));
-        return answers;
-      });
+      signal?.throwIfAborted();
+      const answers: ScoredPassage[][] = queries.map(() => []);
+      let next = 0;
+      const work = async (): Promise<void> => {
+        while (next < prepared.length) {
+          signal?.throwIfAborted();
+          const i = next++;
+          const query = prepared[i];
+          if (query) answers[i] = await answerTo(open, ranking, { query, k });
+        }
+      };
+      await untilAborted(Promise.all(Array.from({ length: open.source.concurrency }, work)), signal);
+      return answers;
     },
   };
-}
-
-/** The result of `work`, or the signal's reason as soon as it is aborted. */
-async function untilAborted<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-  if (signal === undefined) return await work();
-  let onAbort = (): void => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-  });
-  try {
-    return await Promise.race([work(), aborted]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-  }
 }
 
 interface Hit {

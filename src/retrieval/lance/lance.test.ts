@@ -1,6 +1,9 @@
+import { getEventListeners, setMaxListeners } from "node:events";
+import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigError, RetrieverError } from "../../errors.ts";
+import { fakeEncoder } from "../dense/fake-encoder.fixture.ts";
 import { buildLanceTable } from "./build-lance-table.ts";
 import { LANCE_INSTALL, loadLance } from "./lance-module.ts";
 import {
@@ -11,6 +14,8 @@ import {
   storageOf,
 } from "./lance-options.ts";
 import { storageOptionsOf, withoutSecrets } from "./lance-place.ts";
+import { lanceRetriever } from "./lance-retriever.ts";
+import { type OpenTable, tableSearch } from "./lance-search.ts";
 import { lanceTerms } from "./lance-terms.ts";
 
 const source = (options: object) => lanceSourceSchema.safeParse({ type: "lance", uri: "tables", ...options });
@@ -45,6 +50,17 @@ describe("options of a recipe", () => {
     for (const [name, field] of fields) expect(field.description, name).toMatch(/\.$/);
   });
 
+  test("with an encoder and mode bm25 contradict each other", async () => {
+    const encoder = fakeEncoder();
+    for (const options of [
+      { table: "t", encoder },
+      { table: "t", encoder, mode: "bm25" as const },
+    ]) {
+      await expect(lanceRetriever("tables", options)).rejects.toThrow(ConfigError);
+      await expect(lanceRetriever("tables", options)).rejects.toThrow(/expected no encoder, got one/);
+    }
+  });
+
   test("are checked before LanceDB is loaded", async () => {
     await expect(buildLanceTable([], "db://cloud", { table: "t" })).rejects.toThrow(ConfigError);
     await expect(buildLanceTable([], "tables", { table: "../t" })).rejects.toThrow(/table: .*got "..\/t"/);
@@ -53,6 +69,38 @@ describe("options of a recipe", () => {
       ConfigError,
     );
   });
+});
+
+test("many calls may wait on one signal, and all of them end when it aborts", async () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const open = {
+    manifest: { version: 1, settings: {}, corpusHash: "c", count: 1 },
+    place: { name: "t", attempt: () => new Promise(() => undefined) },
+    source: { concurrency: 2, timeoutMs: 1000 },
+  } as unknown as OpenTable;
+  const search = tableSearch(open, {
+    method: "lance-bm25",
+    parameters: {},
+    column: "_score",
+    scoreOf: (value) => value,
+    prepare: async (queries) =>
+      queries.map(() => () => {
+        throw new Error("not asked");
+      }),
+  });
+  setMaxListeners(10, signal);
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => warnings.push(warning);
+  process.on("warning", onWarning);
+  const calls = Array.from({ length: 12 }, () => search.retrieve(["q"], 1, signal));
+  await setImmediate();
+  process.off("warning", onWarning);
+  expect(warnings).toEqual([]);
+  expect(getEventListeners(signal, "abort")).toHaveLength(12);
+  controller.abort(new Error("enough"));
+  for (const call of calls) await expect(call).rejects.toThrow("enough");
+  expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });
 
 describe("storage", () => {
