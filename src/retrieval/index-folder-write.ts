@@ -11,7 +11,7 @@ import type { IndexRow } from "./lexical/merge-segments.ts";
 import { bytesOf, PartWriter, writePart } from "./part-files.ts";
 
 type Parts = Manifest["parts"];
-export const PASSAGES_FILE = "passages.jsonl";
+const PASSAGES_FILE = "passages.jsonl";
 
 /** Takes the passages of an index; the first `presentBytes` of their file are there already, from a build cut off. */
 export class PassageWriter {

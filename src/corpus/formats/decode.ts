@@ -6,7 +6,7 @@ import { ConfigError, DataFormatError } from "../../errors.ts";
 import type { ByteSource } from "./open-bytes.ts";
 
 /** What to do about text that is not UTF-8, for the end of a message. */
-export const encodingAdvice = "convert the file to UTF-8, or declare its encoding (--encoding windows-1252)";
+const encodingAdvice = "convert the file to UTF-8, or declare its encoding (--encoding windows-1252)";
 
 /** The encoding that a byte order mark at the start of `head` tells. */
 export function encodingOfMark(head: Uint8Array): string | undefined {

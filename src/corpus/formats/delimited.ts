@@ -129,14 +129,14 @@ async function* chained(head: string, rest: AsyncIterable<string>): AsyncGenerat
 }
 
 /** The candidate that occurs most often in the first line outside quotes; a comma when none does. */
-export function findDelimiter(head: string): string {
+function findDelimiter(head: string): string {
   const line = head.slice(0, head.search(/[\r\n]|$/)).replace(/"[^"]*"/g, "");
   const counts = [",", "\t", ";", "|"].map((delimiter) => [delimiter, line.split(delimiter).length] as const);
   return counts.reduce((best, next) => (next[1] > best[1] ? next : best))[0];
 }
 
 /** Whether most fields that start with a quote end with one, inner quotes written twice; they may go over lines. */
-export function usesQuotes(head: string, delimiter: string): boolean {
+function usesQuotes(head: string, delimiter: string): boolean {
   const start = new RegExp(`(?:^|[${delimiter}\\n])"`, "g");
   const rest = new RegExp(`(?:[^"]|"")*"(?=[${delimiter}\\r\\n]|$)`, "y");
   let quoted = 0;

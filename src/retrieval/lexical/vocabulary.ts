@@ -52,7 +52,7 @@ export function vocabularyOf(sorted: readonly string[]): Vocabulary {
 }
 
 /** Where each of `count` lines begins, and where the last one ends. */
-export function lineStartsOf(bytes: Buffer, count: number): Uint32Array {
+function lineStartsOf(bytes: Buffer, count: number): Uint32Array {
   const starts = new Uint32Array(count + 1);
   for (let line = 0; line < count; line++) starts[line + 1] = bytes.indexOf(10, starts[line] as number) + 1;
   return starts;
