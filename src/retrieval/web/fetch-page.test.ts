@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { RetrieverError } from "../../errors.ts";
 import { type Answer, cutOff, type SeenRequest, silence, startServer } from "../remote/remote.fixture.ts";
 import { fetchPage, type PageNetwork, requestPage } from "./fetch-page.ts";
@@ -137,6 +137,54 @@ describe("a page that cannot be had", () => {
     await expect(fetchPage("http://public.test/", limits, { network })).rejects.toThrow(
       "at most 50000 bytes",
     );
+  });
+
+  test.each([
+    ["missing, packed badly", 404, {}, "not gzip", "got 404"],
+    ["missing, packed as nothing", 404, {}, "", "got 404"],
+    ["of another type, packed badly", 200, { "content-type": "application/pdf" }, "%PDF", "application/pdf"],
+    ["a redirect, packed badly", 302, { location: "http://10.0.0.1/" }, "not gzip", "not a public address"],
+  ] as const)("%s, breaks nothing else", async (_, status, headers, text, message) => {
+    const uncaught: unknown[] = [];
+    const note = (error: unknown): number => uncaught.push(error);
+    process.on("uncaughtException", note);
+    onTestFinished(() => {
+      process.off("uncaughtException", note);
+    });
+    const { network } = await web(() => (response) => {
+      response.writeHead(status, { ...html, ...headers, "content-encoding": "gzip" });
+      response.write(text);
+      response.end();
+    });
+    const broken: PageNetwork = {
+      ...network,
+      request: async (...asked) => {
+        const reply = await network.request(...asked);
+        await new Promise((resolve) => setTimeout(resolve, 30)); // the body comes before anyone listens
+        return reply;
+      },
+    };
+    for (const each of [network, broken])
+      await expect(fetchPage("http://public.test/", limits, { network: each })).rejects.toThrow(message);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect(uncaught).toEqual([]);
+  });
+
+  test("ends each body that it does not read", async () => {
+    const ended: string[] = [];
+    const network: PageNetwork = {
+      resolve: async () => ["93.184.215.14"],
+      request: async ({ pathname }) => ({
+        status: pathname === "/old" ? 302 : 404,
+        headers: { location: "/new" },
+        body: (async function* () {})(),
+        discard: () => ended.push(pathname),
+      }),
+    };
+    const fetching = fetchPage("http://public.test/old", limits, { network });
+    await expect(fetching).rejects.toThrow(RetrieverError);
+    expect(ended[0]).toBe("/old");
+    expect(ended.at(-1)).toBe("/new");
   });
 
   test("a name that is looked up for ever ends by the time limit, and an abort by its reason", async () => {

@@ -34,6 +34,8 @@ export interface PageReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: AsyncIterable<Uint8Array>;
+  /** Ends a body of which nothing more is wanted, read or not. */
+  readonly discard?: () => void;
 }
 
 /** How names are resolved and how a request is sent to one address; replaced in tests. */
@@ -90,11 +92,15 @@ async function follow(start: string, limits: PageLimits, { network, signal }: Go
   for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
     const { url, addresses } = await publicTarget(at, network.resolve);
     const reply = await requestAny(url, addresses, { network, signal });
-    const location = reply.headers.location;
-    if (reply.status < 300 || reply.status > 399 || typeof location !== "string")
-      return pageOf(url, reply, limits);
-    if (!URL.canParse(location, url)) throw new RetrieverError(`${shownUrl(at)}: a redirect to no URL`);
-    at = new URL(location, url).href;
+    try {
+      const location = reply.headers.location;
+      if (reply.status < 300 || reply.status > 399 || typeof location !== "string")
+        return await pageOf(url, reply, limits);
+      if (!URL.canParse(location, url)) throw new RetrieverError(`${shownUrl(at)}: a redirect to no URL`);
+      at = new URL(location, url).href;
+    } finally {
+      reply.discard?.();
+    }
   }
   throw new RetrieverError(`${shownUrl(start)}: more than ${MAX_REDIRECTS} redirects`);
 }
@@ -169,12 +175,16 @@ export function requestPage(url: URL, address: string, signal: AbortSignal): Pro
           "user-agent": "forager",
         },
       },
-      (response) =>
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          body: decompressed(response),
-        }),
+      (response) => {
+        const body = decompressed(response);
+        // A body that is not read may break too; whoever reads it still gets the error.
+        body.on("error", () => undefined);
+        const discard = (): void => {
+          body.destroy();
+          response.destroy();
+        };
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body, discard });
+      },
     );
     request.on("error", reject);
     request.end();
