@@ -25,10 +25,12 @@ export interface HttpPolicy {
   readonly maxReplyBytes: number;
   /** Replaced by `***` in every message. */
   readonly secrets: readonly string[];
+  /** Called when an attempt is sent. */
+  readonly onSend?: () => void;
   /** Called when an attempt ended without a reply, so that nobody knows whether the server counted it. */
   readonly onLost?: () => void;
-  /** Called with the status of the reply that ends the call. */
-  readonly onReply?: (status: number) => void;
+  /** Called when an attempt was surely not served: no connection, or a reply whose status is no success. */
+  readonly onUnserved?: () => void;
 }
 
 export interface HttpReply {
@@ -58,10 +60,11 @@ export async function fetchReply(
     signal?.throwIfAborted();
     const outcome = await attemptOnce(call, policy, { world, signal });
     if (!("failure" in outcome)) {
-      policy.onReply?.(outcome.status);
+      if (outcome.status < 200 || outcome.status > 299) policy.onUnserved?.();
       return outcome;
     }
     if (outcome.isLost === true) policy.onLost?.();
+    else policy.onUnserved?.();
     const wait = waitBefore(attempt, outcome, { policy, world });
     if (attempt >= policy.retries || wait > MAX_WAIT_MS) {
       const attempts = attempt === 0 ? "" : ` (attempt ${attempt + 1} of ${policy.retries + 1})`;
@@ -102,6 +105,7 @@ async function attemptOnce(
   const timer = setTimeout(() => controller.abort(new Error("time limit")), policy.timeoutMs);
   const forget = onAbort(signal, () => controller.abort(signal?.reason));
   try {
+    policy.onSend?.();
     const response = await world.fetch(call.url, {
       method: call.method,
       headers: {
@@ -136,17 +140,21 @@ function connectionFailure(cause: unknown, call: HttpCall, policy: HttpPolicy): 
   const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
   const code = (inner as { readonly code?: unknown } | null)?.code;
   const text = typeof code === "string" ? code : inner instanceof Error ? inner.message : String(inner);
-  if (text === "bad port")
+  if (text === "bad port") {
+    policy.onUnserved?.();
     throw new RetrieverError(
       `${call.method} ${shownUrl(call.url)}: fetch never connects to this port; let the server use another, such as 8000`,
     );
-  if (/CERT|TLS|SSL|SELF_SIGNED|VERIFY/.test(text))
+  }
+  if (/CERT|TLS|SSL|SELF_SIGNED|VERIFY/.test(text)) {
+    policy.onUnserved?.();
     throw new RetrieverError(
       redact(
         `${call.method} ${shownUrl(call.url)}: no secure connection (${text}); check the certificate and https or http`,
         policy.secrets,
       ),
     );
+  }
   const advice =
     text === "ECONNREFUSED" ? "nothing listens there; start the server or correct the URL" : text;
   const isLost = !["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"].includes(text);

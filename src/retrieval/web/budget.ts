@@ -4,6 +4,7 @@
  * knows whether it was billed.
  */
 import { RetrieverError } from "../../errors.ts";
+import type { HttpPolicy } from "../remote/http.ts";
 
 export interface Budget {
   readonly maxCalls?: number | undefined;
@@ -66,6 +67,37 @@ export function createMeter({ maxCalls, maxDollars }: Budget): Meter {
     release: (fewer, price) => {
       calls -= fewer;
       micros -= fewer * Math.round(price * 1e6);
+    },
+  };
+}
+
+/** What one call that is reserved is known to cost, by the fate of its attempts. */
+export interface Charge {
+  /** To be part of the policy under which the call is made. */
+  readonly hooks: Pick<HttpPolicy, "onSend" | "onLost" | "onUnserved">;
+  /** For a call that failed: takes back what was surely not billed. */
+  giveBack(): void;
+}
+
+/** Follows a call for which `calls` at `price` dollars are reserved already. Each attempt that is lost is one more. */
+export function chargeOf(meter: Meter, calls: number, price: number): Charge {
+  // An attempt that is on its way, also when it is aborted, or that was served.
+  let mayBeBilled = false;
+  return {
+    hooks: {
+      onSend: () => {
+        mayBeBilled = true;
+      },
+      onLost: () => {
+        meter.reserve(calls, price);
+        mayBeBilled = false;
+      },
+      onUnserved: () => {
+        mayBeBilled = false;
+      },
+    },
+    giveBack: () => {
+      if (!mayBeBilled) meter.release(calls, price);
     },
   };
 }

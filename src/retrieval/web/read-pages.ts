@@ -7,7 +7,7 @@ import { isFields } from "../remote/document.ts";
 import { fetchJson, type HttpPolicy } from "../remote/http.ts";
 import { createLimiter, createPace } from "../remote/limits.ts";
 import { keyOf, type RetrieverWorld } from "../remote/world.ts";
-import { isBudgetSpent, type Meter } from "./budget.ts";
+import { chargeOf, isBudgetSpent, type Meter } from "./budget.ts";
 import { fetchPage, type PageNetwork, pageNetwork } from "./fetch-page.ts";
 import { bestWindow } from "./html-text.ts";
 import type { WebResult } from "./providers.ts";
@@ -84,7 +84,7 @@ function jinaReader({ pages, policy, key }: Jina, world: WebWorld, meter: Meter)
     if (isAddress ? !(await isPublicAddress(host)) : !host.includes("."))
       throw new RetrieverError(`refused to fetch ${url.host}: it is not a public address`);
     meter.reserve(1, pages.pricePerPage);
-    let isAnswered = false;
+    const charge = chargeOf(meter, 1, pages.pricePerPage);
     try {
       await pace(signal);
       const reply = await fetchJson(
@@ -93,7 +93,7 @@ function jinaReader({ pages, policy, key }: Jina, world: WebWorld, meter: Meter)
           url: `${pages.url.replace(/\/+$/, "")}/${url.href}`,
           headers: { authorization: `Bearer ${key}`, "x-return-format": "text" },
         },
-        { ...policy, onReply: (status) => (isAnswered = status < 300) },
+        { ...policy, ...charge.hooks },
         { world, signal },
       );
       const data = isFields(reply) ? reply.data : undefined;
@@ -103,7 +103,7 @@ function jinaReader({ pages, policy, key }: Jina, world: WebWorld, meter: Meter)
         throw new RetrieverError(`${pages.url}: expected {"data": {"title", "content"}}, got another reply`);
       return { title, text: body };
     } catch (error) {
-      if (error instanceof RetrieverError && !isAnswered) meter.release(1, pages.pricePerPage);
+      charge.giveBack();
       throw error;
     }
   };

@@ -37,7 +37,7 @@ function organic({ body }: SeenRequest): Answer {
 }
 
 async function serper(
-  answer: (request: SeenRequest, count: number) => Answer = organic,
+  answer: (request: SeenRequest, count: number) => Answer | Promise<Answer> = organic,
   options: object = {},
   world: TestWorld & { pages?: PageNetwork } = testWorld(keys),
 ) {
@@ -151,6 +151,34 @@ describe("the budget", () => {
     await expect(retriever.retrieve(["a", "b", "c", "d", "e"], 1)).rejects.toThrow('got 400: "bad"');
     await expect.poll(() => retriever.spent().calls).toBeLessThanOrEqual(1);
     expect(server.requests.length).toBeLessThanOrEqual(2);
+  });
+
+  test("keeps what was on its way when another query failed", async () => {
+    const { retriever, server } = await serper(
+      async ({ body }) => {
+        if ((body as { q: string }).q === "slow") return silence;
+        await expect.poll(() => server.requests.length).toBe(2);
+        return { status: 400, text: "bad" };
+      },
+      { concurrency: 2 },
+    );
+    await expect(retriever.retrieve(["fast", "slow"], 1)).rejects.toThrow('got 400: "bad"');
+    await new Promise((resolve) => setTimeout(resolve, 20)); // the aborted query ends
+    expect(retriever.spent().calls).toBe(1);
+  });
+
+  test("keeps an answer that is too large, gives back what waits for another attempt", async () => {
+    const large = await serper(() => ({ text: "x".repeat(17 << 20) }));
+    await expect(large.retriever.retrieve(["a"], 1)).rejects.toThrow("expected a reply of at most");
+    expect(large.retriever.spent().calls).toBe(1);
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const world = testWorld(keys);
+    const stopped = { ...world, sleep: async () => controller.abort(reason) };
+    const { retriever } = await serper(() => ({ status: 500, text: "" }), {}, stopped);
+    await expect(retriever.retrieve(["a"], 1, controller.signal)).rejects.toBe(reason);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(retriever.spent().calls).toBe(0);
   });
 
   test("counts an answer that cannot be read", async () => {
@@ -269,6 +297,16 @@ describe("pages", () => {
     expect(retriever.spent()).toEqual({ calls: 3, dollars: 0.021 });
     const error = await retriever.retrieve(["other"], 3).catch((e: unknown) => e);
     expect(isBudgetSpent(error)).toBe(true);
+  });
+
+  test("of Jina Reader stay counted when their answer is lost, each attempt once", async () => {
+    const jina = await startServer(() => silence);
+    const options = { pages: { type: "jina", url: jina.url }, timeoutMs: 100, retries: 1 };
+    const { retriever } = await serper(organic, options);
+    const [[first] = []] = await retriever.retrieve(["lake"], 1);
+    expect(first?.passage.text).toBe("about lake 1");
+    expect(jina.requests).toHaveLength(2);
+    expect(retriever.spent().calls).toBe(3);
   });
 });
 

@@ -10,7 +10,7 @@ import { excerpt, fetchJson, type HttpPolicy, redact, shownUrl } from "../remote
 import { answerDistinct, createLimiter, createPace, runTogether, sendableQuery } from "../remote/limits.ts";
 import { checkK, keyOf } from "../remote/world.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
-import { createMeter, isBudgetSpent, type Meter, type Spending } from "./budget.ts";
+import { chargeOf, createMeter, type Meter, type Spending } from "./budget.ts";
 import { type Provider, providers, type SearchSettings, type WebResult } from "./providers.ts";
 import { pageReader, type ReadPage, type WebWorld } from "./read-pages.ts";
 import type { WebRetrieverOptions } from "./web-options.ts";
@@ -93,18 +93,11 @@ function searcher(
   return async (query: string, wanted: number, signal: AbortSignal): Promise<readonly WebResult[]> => {
     const k = Math.min(wanted, provider.maxResults);
     const calls = provider.billed(wanted, settings);
-    let isSent = false;
-    let isAnswered = false;
+    const charge = chargeOf(meter, calls, price);
     try {
       const reply = await limiter.run(async () => {
         await pace(signal);
-        isSent = true;
-        const counted: HttpPolicy = {
-          ...policy,
-          // Perhaps billed: it stays counted, and the next attempt is one more.
-          onLost: () => meter.reserve(calls, price),
-          onReply: (status) => (isAnswered = status < 300),
-        };
+        const counted: HttpPolicy = { ...policy, ...charge.hooks };
         return fetchJson(provider.request(query, k, settings), counted, { world, signal });
       }, signal);
       const results = provider.parse(reply);
@@ -112,8 +105,7 @@ function searcher(
       const came = excerpt(JSON.stringify(reply));
       throw new RetrieverError(redact(`${settings.url}: ${results}, got ${came}`, policy.secrets));
     } catch (error) {
-      const wasRefused = error instanceof RetrieverError && !isBudgetSpent(error) && !isAnswered;
-      if (!isSent || wasRefused) meter.release(calls, price);
+      charge.giveBack();
       throw error;
     }
   };
