@@ -9,6 +9,7 @@ import { RetrieverError } from "../../errors.ts";
 import { fileError, writeFileAtomic } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
 import type { Retriever } from "../retriever.ts";
+import { isBudgetSpent } from "../web/budget.ts";
 import { openLineWriter } from "./line-writer.ts";
 import { callLine, headLine, otherRetriever, type RecordedCall, readRecording } from "./recording-file.ts";
 
@@ -22,8 +23,8 @@ export interface RecordingRetriever extends Retriever {
 
 /**
  * Answers as `retriever` does and appends each call to `file` (gzipped when it ends in `.gz`): queries, k, and the
- * results or the message of a `RetrieverError`. Aborted calls leave no trace. Throws `FileError`, and
- * `DataFormatError` when the file holds something else or another retriever's answers.
+ * results or the message of a `RetrieverError`. Aborted calls and those that no budget was left for
+ * leave no trace. Throws `FileError`, and `DataFormatError` when the file holds something else or another retriever's answers.
  */
 export async function recordRetriever(retriever: Retriever, file: string): Promise<RecordingRetriever> {
   const { identity } = retriever;
@@ -50,7 +51,7 @@ export async function recordRetriever(retriever: Retriever, file: string): Promi
         await note({ results });
         return results;
       } catch (error) {
-        if (error instanceof RetrieverError && Number.isInteger(k) && k >= 1)
+        if (error instanceof RetrieverError && !isBudgetSpent(error) && Number.isInteger(k) && k >= 1)
           await note({ error: error.message });
         throw error;
       }

@@ -11,6 +11,7 @@ import { buildBm25Index } from "../lexical/bm25.ts";
 import { describeRetriever } from "../retriever.suite.ts";
 import type { Retriever, ScoredPassage } from "../retriever.ts";
 import { scriptedRetriever } from "../scripted-retriever.ts";
+import { BudgetSpentError } from "../web/budget.ts";
 import { openLineWriter } from "./line-writer.ts";
 import { recordRetriever } from "./record-retriever.ts";
 import { replayRetriever } from "./replay-retriever.ts";
@@ -61,6 +62,17 @@ async function record<T>(retriever: Retriever, use: (recorder: Retriever) => Pro
     await recorder.close();
   }
 }
+
+test("a call that no budget was left for is not recorded", async () => {
+  const spent: Retriever = {
+    ...counting(),
+    retrieve: async () => {
+      throw new RetrieverError("outer", { cause: new BudgetSpentError("spent", { calls: 1, dollars: 1 }) });
+    },
+  };
+  await record(spent, (recorder) => expect(recorder.retrieve(["a"], 1)).rejects.toThrow("outer"));
+  expect((await replayRetriever(file)).calls).toBe(0);
+});
 
 describe("a replay", () => {
   test.each(["jsonl", "jsonl.gz"])(
