@@ -4,7 +4,7 @@
  */
 import { ConfigError, RetrieverError } from "../../errors.ts";
 import { isFields } from "./document.ts";
-import { excerpt, fetchReply, type HttpPolicy, shownUrl } from "./http.ts";
+import { excerpt, fetchReply, type HttpPolicy, redact, shownUrl } from "./http.ts";
 import { keyOf, type RetrieverWorld } from "./world.ts";
 
 export interface EndpointOptions {
@@ -26,8 +26,8 @@ export type Facts = Readonly<Record<string, string | number | boolean>>;
 /** The endpoint of `options`; `path` is taken off the end of its URL. Throws `ConfigError`. */
 export function endpointOf(options: EndpointOptions, world: RetrieverWorld, path: string): Endpoint {
   const parsed = new URL(options.url);
-  const user = decodeURIComponent(parsed.username);
-  const password = decodeURIComponent(parsed.password);
+  const user = decoded(parsed.username);
+  const password = decoded(parsed.password);
   const whole = shownUrl(options.url).replace(/\/+$/, "");
   const url = path !== "" && whole.endsWith(path) ? whole.slice(0, -path.length) : whole;
   const hasCredentials = user !== "" || password !== "";
@@ -41,6 +41,16 @@ export function endpointOf(options: EndpointOptions, world: RetrieverWorld, path
   const key = keyOf(options.keyVariable, world);
   const isBearer = options.keyHeader.toLowerCase() === "authorization";
   return { url, headers: { [options.keyHeader]: isBearer ? `Bearer ${key}` : key }, secrets: [key] };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw new ConfigError(
+      "expected percent-encoded credentials in the URL, got a % that begins no character; write it as %25",
+    );
+  }
 }
 
 interface Context {
@@ -72,7 +82,10 @@ export async function statedStats(endpoint: Endpoint, context: Context): Promise
   if (isMissing(reply.status)) return {};
   if (reply.status < 200 || reply.status > 299)
     throw new RetrieverError(
-      `GET ${endpoint.url}/stats: expected status 200 or 404, got ${reply.status}: ${excerpt(reply.text)}`,
+      redact(
+        `GET ${endpoint.url}/stats: expected status 200 or 404, got ${reply.status}: ${excerpt(reply.text)}`,
+        endpoint.secrets,
+      ),
     );
   return statedFacts(parse(reply.text));
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { corpusHash } from "../../corpus/corpus-hash.ts";
 import type { Passage } from "../../corpus/passage.ts";
-import { RetrieverError } from "../../errors.ts";
+import { ConfigError, RetrieverError } from "../../errors.ts";
 import { buildBm25Index } from "../lexical/bm25.ts";
 import { describeRetriever } from "../retriever.suite.ts";
 import type { Retriever } from "../retriever.ts";
@@ -202,10 +202,26 @@ describe("the key", () => {
     expect(JSON.stringify([retriever.identity, error.message, error.stack])).not.toContain("k3y-value");
   });
 
+  test("is not in the message of a refused /stats either", async () => {
+    const { url } = await startServer(({ path, headers }) =>
+      path === "/stats"
+        ? { status: 403, text: `bad key ${String(headers["x-key"])}` }
+        : { status: 404, text: "" },
+    );
+    const given = optionsFor(url, { keyVariable: "MY_KEY", keyHeader: "x-key" });
+    const making = createRemoteRetriever(given, testWorld({ MY_KEY: "k3y-value" }));
+    await expect(making).rejects.toThrow('/stats: expected status 200 or 404, got 403: "bad key ***"');
+  });
+
   test("must be there when it is named, and not beside credentials", async () => {
     const given = { keyVariable: "MY_KEY" };
     await expect(createRemoteRetriever(optionsFor("http://h", given), testWorld())).rejects.toThrow(
       "environment variable MY_KEY",
+    );
+    await expect(createRemoteRetriever(optionsFor("http://u:100%@h"), testWorld())).rejects.toThrow(
+      new ConfigError(
+        "expected percent-encoded credentials in the URL, got a % that begins no character; write it as %25",
+      ),
     );
     await expect(
       createRemoteRetriever(optionsFor("http://u:p@h", given), testWorld({ MY_KEY: "k" })),
