@@ -206,6 +206,18 @@ describe("rerank", () => {
     });
   });
 
+  test("gives back all documents, also more than a search gives, and refuses long queries", async () => {
+    const app = appOf(wordRetriever(), { rerank, limits: { k: 2, passages: 9, queryCharacters: 5 } });
+    const send = (query: string, count: number) =>
+      post(app, "/rerank", { queries: [query], documents: [Array(count).fill("a")] });
+    expect((await send("a", 9)).json).toEqual({ result: [Array(9).fill("a")] });
+    expect(await send("a", 10)).toMatchObject({ status: 422, json: { got: "10" } });
+    expect(await send("a".repeat(6), 1)).toMatchObject({
+      status: 422,
+      json: { got: "6 characters in query 0" },
+    });
+  });
+
   test("says what to do without a reranker, and what is wrong with a body", async () => {
     const none = await post(appOf(wordRetriever()), "/rerank", { queries: [], documents: [] });
     expect(none).toMatchObject({ status: 501, json: { advice: "start the server with a reranking model" } });

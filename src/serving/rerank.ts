@@ -3,7 +3,7 @@
  * with `contents` or with `title` and `text`, or a search result that holds such an object under `document`; what
  * was sent is sent back. Unlike the server of Search-R1, each query sees its own documents only.
  */
-import { type Body, flag, invalid, textList, wholeNumber } from "./fields.ts";
+import { type Body, checkQueries, flag, invalid, textList, wholeNumber } from "./fields.ts";
 import { describe } from "./http-error.ts";
 import type { ServerLimits } from "./limits.ts";
 
@@ -18,7 +18,7 @@ export interface RerankCall {
   readonly queries: readonly string[];
   /** Aligned with `queries`; as they were sent. */
   readonly documents: readonly (readonly unknown[])[];
-  /** How many are returned for a query; absent: all. */
+  /** How many are returned for a query at most; all where the client does not say. */
   readonly k: number;
   readonly withScores: boolean;
 }
@@ -36,12 +36,13 @@ export function readRerank(body: Body, limits: ServerLimits): RerankCall {
   const total = documents.reduce((sum: number, list: unknown[]) => sum + list.length, 0);
   if (total > limits.passages)
     throw invalid(`at most ${limits.passages} documents in one call`, `${total}`, "send several calls");
+  checkQueries(queries, 0, limits);
   return {
     queries,
     documents: documents as unknown[][],
     k: wholeNumber(body, {
       keys: ["rerank_topk", "topk", "top_k", "k"],
-      default: limits.k,
+      default: total,
       most: Math.max(limits.k, total),
     }),
     withScores: flag(body, "return_scores", false),
