@@ -85,6 +85,18 @@ test("gives up a body that does not come, with or without a length", async () =>
   }
 });
 
+test("lets clients that announce a body and send nothing take no room from others", async () => {
+  const server = await serve(wordRetriever(), { limits: { bodyBytes: 1000, pendingBytes: 1000 } });
+  const silent = Array.from({ length: 4 }, () => open(server, { "content-length": 1000 }));
+  for (const sent of silent) {
+    sent.on("error", () => undefined);
+    sent.write("{");
+  }
+  await new Promise((resolve) => setTimeout(resolve, 50)); // they are heard
+  expect((await post(server, { query: "Italy" })).status).toBe(200);
+  for (const sent of silent) sent.destroy();
+});
+
 test("stops the search of a client that goes away, whether it runs or waits", async () => {
   const retriever = heldRetriever();
   const server = await serve(retriever, { limits: { concurrency: 1 } });
