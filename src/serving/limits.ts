@@ -2,7 +2,7 @@
  * How much one request, and all requests together, may ask of a server. The defaults let a whole training batch
  * through in one call (512 questions × 5 rollouts = 2560 queries) and keep the memory of a server bounded.
  */
-import { assert } from "../errors.ts";
+import { assert, ConfigError } from "../errors.ts";
 
 export interface ServerLimits {
   /** Most bytes of one request body. */
@@ -43,10 +43,20 @@ export const defaultLimits: ServerLimits = {
   requestMs: 60_000,
 };
 
-/** The defaults with what is given instead. Every limit is a whole number of at least 1; only `queue` may be 0. */
+/** A longer timer of Node goes off at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * The defaults with what is given instead. Every limit is a whole number of at least 1; only `queue` may be 0.
+ * Throws `ConfigError` for a `requestMs` beyond the longest timer.
+ */
 export function limitsWith(changes: Partial<ServerLimits> = {}): ServerLimits {
   const limits = { ...defaultLimits, ...changes };
   for (const [name, value] of Object.entries(limits))
     assert(Number.isInteger(value) && value >= (name === "queue" ? 0 : 1), `limit ${name} is ${value}`);
+  if (limits.requestMs > LONGEST_TIMER_MS)
+    throw new ConfigError(
+      `the time limit of a request must be at most ${Math.floor(LONGEST_TIMER_MS / 1000)} s, got ${limits.requestMs / 1000}`,
+    );
   return limits;
 }

@@ -40,3 +40,15 @@ test("finds every one of many passages, also when asked while the table is made"
   );
   expect(await lookup("passage-5000")).toBeUndefined();
 });
+
+test("makes the table again after the store could not be read", async () => {
+  let isBroken = true;
+  const get = (): Passage => {
+    if (isBroken) throw new Error("the disk is away");
+    return { id: "a", title: "", text: "" };
+  };
+  const lookup = passageLookup({ count: 1, get });
+  await expect(lookup("a")).rejects.toThrow("the disk is away");
+  isBroken = false;
+  expect((await lookup("a"))?.id).toBe("a");
+});

@@ -16,7 +16,10 @@ const PASSAGES_PER_TURN = 1000;
 export function passageLookup(store: PassageStore): PassageLookup {
   let table: Promise<Uint32Array> | undefined;
   return async (key) => {
-    table ??= buildTable(store);
+    table ??= buildTable(store).catch((error: unknown) => {
+      table = undefined; // a store that cannot be read now may be later
+      throw error;
+    });
     let byUrl: Passage | undefined;
     for (const position of candidates(await table, key)) {
       const passage = store.get(position);
