@@ -1,8 +1,9 @@
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { type FileHandle, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { downloadModel, HubError, type HubOptions } from "./hub.ts";
+import { writeWhole } from "./hub-download.ts";
 import { content, gitHash, type Host, redirectTo, serve, startHost, token } from "./hub-server.fixture.ts";
 
 const model = { repository: "owner/name", revision: "main" };
@@ -229,6 +230,29 @@ describe("a hub that gives nothing", () => {
     expect((await failure(get())).message).toContain("no web address");
   });
 
+  test("and is waited for ends at once when aborted", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    hub.handle = (_, response) => {
+      response.writeHead(500).end();
+      setTimeout(() => controller.abort(reason), 50);
+    };
+    const waiting = get({ signal: controller.signal, retryDelayMs: 3_600_000 });
+    await expect(waiting).rejects.toBe(reason);
+    expect(hub.seen).toHaveLength(1);
+  });
+
+  test("because its address holds credentials is told so without them", async () => {
+    const endpoint = hub.address.replace("//", "//user:passw0rd@");
+    const error = await failure(get({ endpoint }));
+    expect(error.reason).toBe("refused");
+    expect(error.message).toContain(`${hub.address}${path}: the address holds credentials`);
+    const wrong = await get({ endpoint: "ftp://user:passw0rd@h" }).catch((e: unknown) => e as Error);
+    for (const each of [error, error.cause, wrong]) expect(String(each)).not.toContain("passw0rd");
+    hub.handle = redirectTo("ftp://user:passw0rd@h/x?key=passw0rd");
+    expect((await failure(get())).message).not.toContain("passw0rd");
+  });
+
   test("when it is aborted ends with the reason", async () => {
     const controller = new AbortController();
     const reason = new Error("enough");
@@ -239,4 +263,15 @@ describe("a hub that gives nothing", () => {
     };
     await expect(get({ signal: controller.signal })).rejects.toBe(reason);
   });
+});
+
+test("a piece of which the disk takes a part at a time is written whole", async () => {
+  const disk = Buffer.alloc(12);
+  const write = async (piece: Uint8Array, from: number, length: number, at: number) => {
+    const bytesWritten = Math.min(3, length);
+    disk.set(piece.subarray(from, from + bytesWritten), at);
+    return { bytesWritten, buffer: piece };
+  };
+  await writeWhole({ write: write as FileHandle["write"] }, Buffer.from("0123456789"), 2);
+  expect(disk.toString("latin1")).toBe("\0\u00000123456789");
 });

@@ -5,11 +5,11 @@
  */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exists, fileError } from "./files.ts";
-import { type Answer, askForFile, type Declared, HubError, type HubFailure } from "./hub-http.ts";
+import { type Answer, askForFile, type Declared, HubError, type HubFailure, shown } from "./hub-http.ts";
 
 export interface DownloadOptions {
   /** Access token; sent to the hub itself only. */
@@ -68,7 +68,8 @@ export async function downloadFile(
       failures = partial.bytes > before ? 1 : failures + 1;
       const asked = error.retryAfter ?? 0;
       if (failures > retries || asked > LONGEST_WAIT_SECONDS) throw error;
-      await sleep(Math.max(asked * 1000, retryDelayMs * 2 ** (failures - 1)));
+      const wait = Math.max(asked * 1000, retryDelayMs * 2 ** (failures - 1));
+      await sleep(wait, undefined, { ...(signal && { signal }) }).catch(() => undefined);
       signal?.throwIfAborted();
     }
   }
@@ -128,7 +129,7 @@ async function receive(
   try {
     for await (const piece of pieces(response, partial, signal)) {
       onBytes();
-      await handle.write(piece, 0, piece.length, partial.bytes);
+      await writeWhole(handle, piece, partial.bytes);
       partial.bytes += piece.length;
       if (total !== undefined && partial.bytes > total) break;
       onProgress?.({ file: partial.target, bytes: partial.bytes, total });
@@ -137,6 +138,16 @@ async function receive(
   } finally {
     await handle.close();
   }
+}
+
+/** Writes all of `piece` at `position`; one write may take only a part of it. */
+export async function writeWhole(
+  file: Pick<FileHandle, "write">,
+  piece: Uint8Array,
+  position: number,
+): Promise<void> {
+  for (let written = 0; written < piece.length; )
+    written += (await file.write(piece, written, piece.length - written, position + written)).bytesWritten;
 }
 
 /** A connection that ends too early is told from one that the user ends. */
@@ -159,7 +170,7 @@ function brokenOff({ url, bytes }: Partial, total: number | undefined, cause?: u
   const of = total === undefined ? "" : ` of ${total}`;
   return new HubError(
     "broken-off",
-    `${url.href} broke off after ${bytes}${of} bytes; what came is kept: run again to go on`,
+    `${shown(url)} broke off after ${bytes}${of} bytes; what came is kept: run again to go on`,
     { cause },
   );
 }
@@ -202,7 +213,7 @@ async function wrongLength(partial: Partial, what: string): Promise<HubError> {
   partial.bytes = 0;
   return new HubError(
     "wrong-length",
-    `${partial.url.href}: ${what}; nothing was kept. Try again, or use another mirror`,
+    `${shown(partial.url)}: ${what}; nothing was kept. Try again, or use another mirror`,
   );
 }
 
@@ -219,7 +230,7 @@ async function check(partial: Partial, { size, tag }: Declared): Promise<void> {
   await rm(partial.path, { force: true });
   throw new HubError(
     "wrong-hash",
-    `${partial.url.href}: what came has the hash ${found.slice(0, 12)}…, the hub says ${tag?.slice(0, 12)}…; nothing was kept. Try again, or use another mirror`,
+    `${shown(partial.url)}: what came has the hash ${found.slice(0, 12)}…, the hub says ${tag?.slice(0, 12)}…; nothing was kept. Try again, or use another mirror`,
   );
 }
 

@@ -53,11 +53,21 @@ export interface Request {
 
 const MOST_REDIRECTS = 8;
 
+/** A URL without credentials, query and fragment, which may hold secrets. */
+export function shown({ protocol, host, pathname }: URL): string {
+  return `${protocol}//${host}${pathname}`;
+}
+
 /** Follows redirects to the file and returns the answer that holds it (200 or 206), or 416. Throws `HubError`. */
 export async function askForFile(request: Request): Promise<Answer> {
   let { url } = request;
   let declared: Declared = { commit: undefined, size: undefined, tag: undefined };
   for (let hop = 0; hop <= MOST_REDIRECTS; hop++) {
+    if (url.username !== "" || url.password !== "")
+      throw new HubError(
+        "refused",
+        `${shown(url)}: the address holds credentials, which are not sent; take them out and set HF_TOKEN`,
+      );
     const isHub = url.origin === request.url.origin;
     const start = declared.tag === undefined ? 0 : await request.startAt(declared.tag);
     const response = await send(request, url, { isHub, start });
@@ -77,7 +87,7 @@ export async function askForFile(request: Request): Promise<Answer> {
     if (!isLate) return { response, declared };
     await response.body?.cancel(); // the tag came with the file itself: ask again for the rest of it
   }
-  throw new HubError("refused", `${request.url.href} leads from one address to the next without end`);
+  throw new HubError("refused", `${shown(request.url)} leads from one address to the next without end`);
 }
 
 async function send(
@@ -94,7 +104,7 @@ async function send(
     const { cause: inner, message } = cause as Error;
     throw new HubError(
       "network",
-      `cannot reach ${url.host} for ${hub.href} (${inner instanceof Error ? inner.message : message}); check the network and the address of the hub, or copy the files into the cache by hand`,
+      `cannot reach ${url.host} for ${shown(hub)} (${inner instanceof Error ? inner.message : message}); check the network and the address of the hub, or copy the files into the cache by hand`,
       { cause },
     );
   }
@@ -105,7 +115,7 @@ function redirected(from: URL, location: string): URL {
   if (url === null || !["https:", "http:"].includes(url.protocol))
     throw new HubError(
       "refused",
-      `${from.href} leads to ${JSON.stringify(location)}, which is no web address`,
+      `${shown(from)} leads to ${JSON.stringify(url === null ? location : shown(url))}, which is no web address`,
     );
   return url;
 }
@@ -123,7 +133,7 @@ function declaredBy({ headers, status }: Response, known: Declared): Declared {
 }
 
 function failureOf({ status, headers }: Response, { url, token }: Request): HubError {
-  const place = url.href;
+  const place = shown(url);
   const key =
     token === undefined || token === "" ? "no token was sent" : "the token that was sent is not accepted";
   if (status === 401)

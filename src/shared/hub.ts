@@ -120,7 +120,7 @@ async function download(cache: ModelCache, path: string, options: HubOptions): P
   const url = URL.parse(address);
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new ConfigError(
-      `the address of the hub must be a URL such as ${PUBLIC_HUB}, got ${JSON.stringify(options.endpoint)}`,
+      `the address of the hub must be a URL such as ${PUBLIC_HUB}, got ${JSON.stringify(options.endpoint.replace(/\/\/[^/]*@/, "//"))}`,
     );
   const { commit } = await downloadFile(url, join(folder, ...safeParts(path)), options);
   if (cache.commit !== undefined || commit === undefined) return;
