@@ -23,8 +23,8 @@ export interface RecordingRetriever extends Retriever {
 
 /**
  * Answers as `retriever` does and appends each call to `file` (gzipped when it ends in `.gz`): queries, k, and the
- * results or the message of a `RetrieverError`. Aborted calls and those that no budget was left for
- * leave no trace. Throws `FileError`, and `DataFormatError` when the file holds something else or another retriever's answers.
+ * results or the message of a `RetrieverError`. Aborted calls and those that no budget was left for leave no trace.
+ * Throws `FileError`, and `DataFormatError` when the file holds something else or another retriever's answers.
  */
 export async function recordRetriever(retriever: Retriever, file: string): Promise<RecordingRetriever> {
   const { identity } = retriever;
