@@ -4,9 +4,10 @@
  * (SIGINT) and with 0 after SIGTERM, the ordinary way to stop a service.
  */
 import { basename, resolve } from "node:path";
+import type { Hono } from "hono";
 import { InterruptedError, UsageError } from "../../errors.ts";
 import type { Reranker } from "../../retrieval/rerank.ts";
-import { openSearch } from "../../retrieval/search-folder.ts";
+import { type OpenedSearch, openSearch } from "../../retrieval/search-folder.ts";
 import type { ServerLimits } from "../../serving/limits.ts";
 import type { Rerank } from "../../serving/rerank.ts";
 import { processWorld } from "../../training/world.ts";
@@ -83,36 +84,44 @@ export function serveCommandOn(host: ServeHost) {
         throw new UsageError(`serve: --port must be at most 65535, got ${options.port}`);
       const apiKey = keyFrom(host.env, options["api-key-env"]);
       const start = performance.now();
-      const { retriever, index, reranker, close } = await openSearch(
-        folder,
-        searchOptions(options),
-        processWorld(io),
-      );
-      const store = index.parts.passages;
-      const { createRetrieverApp } = await import("../../serving/retriever-app.ts");
-      const { passageLookup } = await import("../../serving/passage-lookup.ts");
-      const name = options.name ?? basename(resolve(folder));
-      const app = createRetrieverApp(retriever, {
-        now: () => performance.now(),
-        limits: limitsOf(options),
-        name,
-        passages: store.count,
-        lookup: passageLookup(store),
-        stopping: io.signal,
-        onFailure: (error) => io.note(failureText(error)),
-        ...(options.k !== undefined && { defaultK: options.k }),
-        ...(options.merge !== undefined && { mergeQueries: options.merge }),
-        ...(apiKey !== undefined && { apiKey }),
-        ...(reranker !== undefined && { rerank: rerankBy(reranker) }),
-      });
-      const { method, corpusHash } = retriever.identity;
-      const ready = { name, method, passages: store.count, corpusHash };
+      const search = await openSearch(folder, searchOptions(options), processWorld(io));
       try {
+        const name = options.name ?? basename(resolve(folder));
+        const app = await appOf(search, { name, options, apiKey }, io);
+        const { method, corpusHash } = search.retriever.identity;
+        const ready = { name, method, passages: search.index.parts.passages.count, corpusHash };
         return await serveUntilStopped(app.fetch, { host, io, options, ready, start });
       } finally {
-        await close();
+        await search.close();
       }
     },
+  });
+}
+
+async function appOf(
+  { retriever, index, reranker }: OpenedSearch,
+  {
+    name,
+    options,
+    apiKey,
+  }: { readonly name: string; readonly options: Options; readonly apiKey?: string | undefined },
+  io: CommandIo,
+): Promise<Hono> {
+  const { createRetrieverApp } = await import("../../serving/retriever-app.ts");
+  const { passageLookup } = await import("../../serving/passage-lookup.ts");
+  const store = index.parts.passages;
+  return createRetrieverApp(retriever, {
+    now: () => performance.now(),
+    limits: limitsOf(options),
+    name,
+    passages: store.count,
+    lookup: passageLookup(store),
+    stopping: io.signal,
+    onFailure: (error) => io.note(failureText(error)),
+    ...(options.k !== undefined && { defaultK: options.k }),
+    ...(options.merge !== undefined && { mergeQueries: options.merge }),
+    ...(apiKey !== undefined && { apiKey }),
+    ...(reranker !== undefined && { rerank: rerankBy(reranker) }),
   });
 }
 
