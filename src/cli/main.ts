@@ -1,16 +1,17 @@
 #!/usr/bin/env node
 /**
- * The `forager` program: joins `run` to the process. The first interrupt asks for a clean end (state saved, exit
- * code 130), the second one ends at once. A reader that goes away (`forager ... | head`) is no error.
+ * The `forager` program: joins `run` to the process. The first interrupt asks for a clean end (state saved where there
+ * is any, exit code 130), the second one ends at once. A reader that goes away (`forager ... | head`) is no error.
  */
 import { allowsColor } from "../reporting/transcript.ts";
+import { interruptText } from "./interrupt-text.ts";
 import { run } from "./run.ts";
 
 const controller = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const)
   process.on(name, () => {
     if (controller.signal.aborted) process.exit(130);
-    process.stderr.write("\nforager: saving; interrupt again to end at once\n");
+    process.stderr.write(`\n${interruptText(process.argv.slice(2))}\n`);
     controller.abort();
   });
 
