@@ -26,6 +26,13 @@ describe("HTML", () => {
     expect((await readHtml("<h1>A <i>b</i></h1><h1>C</h1>")).title).toBe("A b");
   });
 
+  test("keeps navigation where a page has no other text, as when it is never closed", async () => {
+    const page = "<title>T</title><nav><a>Home</a><script>no</script><h1>Head</h1><p>All of the text.";
+    expect(await readHtml(page)).toEqual({ title: "T", text: "Home\n\nHead\n\nAll of the text." });
+    expect((await readHtml(`${page}</nav><p>More.`)).text).toBe("More.");
+    expect((await readHtml("<p hidden>gone</p><script>no</script>")).text).toBe("");
+  });
+
   test("of ten times as many elements takes about ten times as long, not a hundred", async () => {
     const cells = (count: number) => "<td>x</td> y ".repeat(count);
     const few = await fastest(() => readHtml(cells(8000)));

@@ -1,6 +1,7 @@
 /**
  * HTML to readable text: a line for each block, blanks folded as a browser does, entities resolved. Scripts, styles,
- * navigation, forms and hidden elements are left out. No layout is computed and no boilerplate is guessed.
+ * navigation, forms and hidden elements are left out; navigation stays in a page that would be empty without it, since a
+ * `nav` that is never closed holds all that follows. No layout is computed and no boilerplate is guessed.
  */
 import { type DocumentText, tidyText } from "./document.ts";
 
@@ -19,6 +20,7 @@ const skipped = new Set(
     "audio",
   ].concat(["video", "button", "select", "textarea", "dialog"]),
 );
+const skippedButNavigation = new Set([...skipped].filter((name) => name !== "nav"));
 const blocks = new Set(
   [
     ..."h1 h2 h3 h4 h5 h6 p div section article main header footer aside ul ol dl table blockquote pre".split(
@@ -46,7 +48,16 @@ const empty = new Set([
 /** Title and text of a page; the title is that of the head, else the first heading. */
 export async function readHtml(html: string): Promise<DocumentText> {
   const { Parser } = await import("htmlparser2");
-  const page = new PageText();
+  const read = (left: ReadonlySet<string>): DocumentText => {
+    const page = new PageText(left);
+    parse(html, page, Parser);
+    return { title: page.title, text: tidyText(page.text) };
+  };
+  const page = read(skipped);
+  return page.text === "" ? read(skippedButNavigation) : page;
+}
+
+function parse(html: string, page: PageText, Parser: typeof import("htmlparser2").Parser): void {
   const parser = new Parser(
     {
       onopentag: (name, attributes) => page.open(name, attributes),
@@ -56,12 +67,12 @@ export async function readHtml(html: string): Promise<DocumentText> {
     { decodeEntities: true },
   );
   parser.end(html);
-  return { title: page.title, text: tidyText(page.text) };
 }
 
 /** Collects the text of a page from its tags in order. Looking into a text that grows would copy it each time. */
 class PageText {
   readonly #parts: string[] = [];
+  readonly #skipped: ReadonlySet<string>;
   /** Last character of the text so far, empty before the first. */
   #last = "";
   #headTitle = "";
@@ -70,6 +81,11 @@ class PageText {
   #skipDepth = 0;
   #preDepth = 0;
   #inside: "title" | "heading" | undefined;
+
+  /** `skipped` are the elements that are left out, with all they hold. */
+  constructor(skipped: ReadonlySet<string>) {
+    this.#skipped = skipped;
+  }
 
   get text(): string {
     return this.#parts.join("");
@@ -84,7 +100,7 @@ class PageText {
       if (this.#skipDepth === 0) this.#break(name);
       return;
     }
-    if (this.#skipDepth > 0 || skipped.has(name) || isHidden(attributes)) {
+    if (this.#skipDepth > 0 || this.#skipped.has(name) || isHidden(attributes)) {
       this.#skipDepth++;
       return;
     }
