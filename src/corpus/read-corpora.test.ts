@@ -117,6 +117,31 @@ describe("a folder", () => {
     );
   });
 
+  test("of parts has no documents in what describes them", async () => {
+    await write({
+      "hf/README.md": "# Card",
+      "hf/LICENSE-MIT.txt": "free",
+      "hf/data/train.jsonl.gz": gzipSync(line(1)),
+      "hf/dataset_infos.json": "{}",
+      "table/Readme.html": "<p>about",
+      "table/a.csv": "id,text\n7,seven\n",
+      "mixed/README.md": "# Card",
+      "mixed/guide.md": "words",
+      "mixed/part.jsonl": line(1),
+      "alone/README.md": "# Card",
+    });
+    const { ids, report } = await readLoosely("hf");
+    expect(ids).toEqual(["1"]);
+    expect(report).toMatchObject({ skippedFiles: 3 });
+    expect(report.problems[1]?.error.message).toMatch(/README\.md: expected records, .*not read/);
+    expect((await readLoosely("table")).ids).toEqual(["7"]);
+    expect((await readLoosely("mixed")).ids).toEqual(["README.md", "guide.md"]);
+    expect((await readLoosely("alone")).ids).toEqual(["README.md"]);
+    expect((await read("hf", { format: "markdown", strict: false })).map(({ id }) => id)).toEqual([
+      "README.md",
+    ]);
+  });
+
   test("among several gives ids with its name", async () => {
     await write({ "x/a.txt": "one", "y/a.txt": "two" });
     expect((await read(["x", "y"])).map(({ id }) => id)).toEqual(["x/a.txt", "y/a.txt"]);

@@ -1,7 +1,7 @@
 /**
  * From the paths a user gave to the files that are read. A folder is a BEIR data set when it holds `corpus.jsonl`;
- * else a folder of documents; else, without any document, a folder of JSON Lines and Parquet parts. Files come
- * sorted by path. Hidden files are passed over; links that leave the folder are refused.
+ * else a folder of documents; else, without any document, a folder of parts that hold records. A README, a license and
+ * the like beside parts describe them and are no documents. Files come sorted by path. Hidden files are passed over; links that leave the folder are refused.
  */
 import { type Dirent, existsSync } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
@@ -90,19 +90,40 @@ async function filesOfFolder(folder: string, format?: CorpusFormat): Promise<Fou
   await walkFolder(folder, "", walk);
   const named = walk.all.map((file) => ({ ...file, format: formatOfName(file.path) }));
   const isDocument = (file: CorpusFile) => file.format !== undefined && isDocumentFormat(file.format);
-  const isPart = (file: CorpusFile) => file.format === "jsonl" || file.format === "parquet";
+  const parts = partFormats.find((formats) => named.some((file) => hasFormat(file, formats)));
+  const hasDocuments = named.some((file) => isDocument(file) && !(parts && describesData(file)));
   const wanted = (file: CorpusFile): boolean => {
     if (format !== undefined) return file.format === format;
-    return named.some(isDocument) ? isDocument(file) : isPart(file);
+    return hasDocuments ? isDocument(file) : hasFormat(file, parts ?? []);
   };
   const unread = named.filter((file) => !wanted(file));
   if (unread.length === named.length && walk.refused.length === 0)
     throw new DataFormatError(
       folder,
       undefined,
-      `expected a folder with corpus.jsonl, ${format ?? "Markdown, HTML, text, PDF, DOCX, JSONL or Parquet"} files, got ${describeFiles(named)}; name the files themselves, or say what they are (--format)`,
+      `expected a folder with corpus.jsonl, ${format ?? "Markdown, HTML, text, PDF, DOCX, JSONL, Parquet, CSV, TSV or JSON"} files, got ${describeFiles(named)}; name the files themselves, or say what they are (--format)`,
     );
-  return { files: named.filter(wanted), skipped: [...walk.refused, ...unread.map(notWanted)] };
+  return {
+    files: named.filter(wanted),
+    skipped: [
+      ...walk.refused,
+      ...unread.map((file) => notWanted(file, hasDocuments ? "a document" : "records")),
+    ],
+  };
+}
+
+/** Formats of records; the first that a folder has are its parts. Tables and JSON beside the others are mostly statistics and settings. */
+const partFormats: readonly (readonly CorpusFormat[])[] = [["jsonl", "parquet"], ["csv", "tsv"], ["json"]];
+
+function hasFormat({ format }: CorpusFile, formats: readonly CorpusFormat[]): boolean {
+  return format !== undefined && formats.includes(format);
+}
+
+/** Whether the file is about the data beside it, by its name: README.md, LICENSE-MIT.txt, dataset_card.md. */
+function describesData({ path }: CorpusFile): boolean {
+  return /^(?:readme|licen[sc]es?|changelog|(?:data|dataset)[-_ ]?card|datasheet)(?![a-z])/i.test(
+    basename(path),
+  );
 }
 
 function describeFiles(files: readonly CorpusFile[]): string {
@@ -111,11 +132,11 @@ function describeFiles(files: readonly CorpusFile[]): string {
   return `${files.length} other files (${names.join(", ")}${files.length > 3 ? ", …" : ""})`;
 }
 
-function notWanted({ path }: CorpusFile): DataFormatError {
+function notWanted({ path }: CorpusFile, expected: string): DataFormatError {
   return new DataFormatError(
     path,
     undefined,
-    "expected a document, got a file of another kind; it is not read",
+    `expected ${expected}, got a file of another kind; it is not read`,
   );
 }
 
