@@ -5,7 +5,7 @@ import { type Progress, startProgress } from "../reporting/progress.ts";
 import { buildDense } from "../retrieval/dense/build-dense.ts";
 import type { Recall } from "../retrieval/dense/dense-manifest.ts";
 import { openIndex } from "../retrieval/index-folder.ts";
-import { denseFolder, openEncoderReference, writeEncoderReference } from "../retrieval/search-folder.ts";
+import { denseFolder, encoderReferenceFile, openEncoderReference } from "../retrieval/search-folder.ts";
 import { exists } from "../shared/files.ts";
 import { isHubReference } from "../shared/hub.ts";
 import { processWorld } from "../training/world.ts";
@@ -34,15 +34,17 @@ export async function addVectors(folder: string, vectors: VectorJob, io: Command
   // Absolute, so that the index is searched from any folder.
   const reference = { ...settings.encoder, model: isHubReference(model) ? model : resolve(model) };
   if (await exists(denseFolder(folder)))
-    throw new UsageError(`index: ${folder} has vectors already; make a new index for another encoder`);
+    throw new UsageError(
+      `index: ${folder} has vectors already; nothing is left to do with the same encoder, and another one needs an index of its own`,
+    );
   const index = await openIndex(folder, { storage: "disk" });
   try {
     const encoder = await openEncoderReference(reference, world);
     try {
-      await writeEncoderReference(folder, reference);
       let shown: { readonly stage: string; readonly progress: Progress } | undefined;
       const manifest = await buildDense(index.parts.passages, encoder, {
         ...settings.dense,
+        files: encoderReferenceFile(reference),
         folder: denseFolder(folder),
         corpusHash: index.identity.corpusHash,
         approximate: approximate ? {} : false,

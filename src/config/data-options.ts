@@ -18,10 +18,18 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
       .describe(
         "Files or folders of passages, in any format of docs/corpora.md. Needed by retriever.type bm25; with index, the index must be of it. Paths are relative to the recipe's folder.",
       ),
-    reading: corpusOptionsSchema
-      .omit({ strict: true })
+    reading: z
+      .strictObject({
+        ...corpusOptionsSchema.shape,
+        strict: z
+          .boolean()
+          .default(true)
+          .describe(
+            "Stop at the first bad line, repeated id or empty passage; false leaves them out and says so.",
+          ),
+      })
       .prefault({})
-      .describe("How the corpus is read; the first bad line ends it. Equal to what the index was made with."),
+      .describe("How the corpus is read; as the index was made, where there is one."),
     questions: z
       .strictObject({
         train: paths.describe("JSON-lines files of questions to train on: {id, question, golden_answers}."),

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { ConfigError, FileError, RetrieverError } from "../errors.ts";
 import { Closers } from "../shared/closers.ts";
-import { exists, fileError, writeFileAtomic } from "../shared/files.ts";
+import { exists, fileError } from "../shared/files.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { crossEncoderOptionsSchema, openCrossEncoder } from "./dense/cross-encoder.ts";
 import { openDense } from "./dense/dense-retriever.ts";
@@ -87,11 +87,12 @@ export function denseFolder(folder: string): string {
   return join(folder, "dense");
 }
 
-const encoderFile = (folder: string): string => join(folder, "encoder.json");
+const ENCODER_FILE = "encoder.json";
+const encoderFile = (folder: string): string => join(denseFolder(folder), ENCODER_FILE);
 
-/** Notes which encoder made the vectors of an index. */
-export async function writeEncoderReference(folder: string, encoder: EncoderReference): Promise<void> {
-  await writeFileAtomic(encoderFile(folder), `${JSON.stringify(encoder, null, 2)}\n`);
+/** The file beside the vectors that says which encoder made them, for `buildDense`. */
+export function encoderReferenceFile(encoder: EncoderReference): Readonly<Record<string, string>> {
+  return { [ENCODER_FILE]: `${JSON.stringify(encoder, null, 2)}\n` };
 }
 
 /** Opens an encoder of a folder or the hub. */

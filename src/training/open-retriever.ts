@@ -2,6 +2,7 @@
 import type { Recipe } from "../config/recipe.ts";
 import type { RetrieverOptions } from "../config/retriever-options.ts";
 import { corpusHasher } from "../corpus/corpus-hash.ts";
+import { describeReport, newCorpusReport } from "../corpus/corpus-report.ts";
 import type { Passage } from "../corpus/passage.ts";
 import { readCorpora } from "../corpus/read-corpora.ts";
 import { readingOptions } from "../corpus/reading-options.ts";
@@ -37,7 +38,7 @@ export interface RetrieverSetting {
   /** Gets what must be closed in the end. */
   readonly opened: Closers;
   /** The passages of a built-in world; files are read where they are needed. */
-  readonly passages?: readonly Passage[];
+  readonly passages?: readonly Passage[] | undefined;
 }
 
 /**
@@ -63,11 +64,11 @@ async function openKind(
   switch (options.type) {
     case "bm25": {
       const { type: _, ...settings } = options;
-      const index = await buildBm25Index(passages ?? corpusOf(data), settings);
+      const index = await buildBm25Index(passages ?? corpusOf(data, world), settings);
       return { retriever: index, passages: index.parts.passages, index };
     }
     case "index":
-      return await openFolder(options, { world, opened, hash: await hashOf(data, passages) });
+      return await openFolder(options, { world, opened, hash: await hashOf(data, { world, passages }) });
     case "lance":
       return { retriever: await openLance(options, { world, opened }) };
     case "remote":
@@ -107,6 +108,13 @@ async function openLance(
     throw new ConfigError(`mode ${options.mode} needs the encoder that the table was built with`, {
       path: "retriever.encoder",
     });
+  if (options.mode === "bm25" && reference !== undefined)
+    throw new ConfigError(
+      "mode bm25 ranks by words and needs no encoder; leave it out, or choose dense or hybrid",
+      {
+        path: "retriever.encoder",
+      },
+    );
   const encoder =
     options.mode === "bm25" || reference === undefined
       ? undefined
@@ -121,21 +129,26 @@ async function openLance(
   return retriever;
 }
 
-function corpusOf(data: Recipe["data"]): AsyncGenerator<Passage> {
-  const corpus = data.type === "files" ? data.corpus : undefined;
-  if (corpus === undefined)
+/** The passages of the recipe's files. What is left out is said, where reading is not strict. */
+export async function* corpusOf(
+  data: Recipe["data"],
+  { note }: Pick<World, "note">,
+): AsyncGenerator<Passage> {
+  if (data.type !== "files" || data.corpus === undefined)
     throw new ConfigError("retriever.type bm25 is built from a corpus; name one", { path: "data.corpus" });
-  const reading = data.type === "files" ? data.reading : undefined;
-  return readCorpora(typeof corpus === "string" ? [corpus] : corpus, readingOptions(reading));
+  const report = newCorpusReport();
+  const paths = typeof data.corpus === "string" ? [data.corpus] : data.corpus;
+  yield* readCorpora(paths, { ...readingOptions(data.reading), report });
+  if (!data.reading.strict) for (const line of describeReport(report)) note(line);
 }
 
 /** The hash of the recipe's corpus, where it names one: an index must be of it. */
 async function hashOf(
   data: Recipe["data"],
-  passages: readonly Passage[] | undefined,
+  { world, passages }: Pick<RetrieverSetting, "world" | "passages">,
 ): Promise<string | undefined> {
   if (passages === undefined && (data.type !== "files" || data.corpus === undefined)) return undefined;
   const hasher = corpusHasher();
-  for await (const passage of passages ?? corpusOf(data)) hasher.add(passage);
+  for await (const passage of passages ?? corpusOf(data, world)) hasher.add(passage);
   return hasher.digest();
 }

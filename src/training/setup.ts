@@ -18,7 +18,7 @@ import { Closers } from "../shared/closers.ts";
 import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
 import { engineOptions } from "./engine-options.ts";
-import { type OpenedRetriever, openRetriever } from "./open-retriever.ts";
+import { corpusOf, type OpenedRetriever, openRetriever } from "./open-retriever.ts";
 import { processWorld, type World } from "./world.ts";
 
 /** What is asked and what is searched. */
@@ -121,7 +121,7 @@ export async function createEngine(recipe: Recipe, data: TrainingData): Promise<
   const { model } = recipe;
   if (model.type === "checkpoint") return await openEngine(model.path, recipe);
   const { type: _, ...options } = model;
-  const tokenizer = trainTokenizer(recipe, data);
+  const tokenizer = await trainTokenizer(recipe, data);
   // A small corpus has fewer pieces than were asked for; an id without a piece must never be sampled.
   const shape = { ...options, vocabularySize: tokenizer.vocabularySize };
   const { EmbeddedEngine } = await embeddedEngine();
@@ -144,20 +144,17 @@ const tokenizerPassages = 20_000;
 const tokenizerQuestions = 5_000;
 
 /** A byte-pair tokenizer trained on passages and questions as the model will see them. */
-function trainTokenizer(recipe: Recipe, data: TrainingData): BytePairTokenizer {
+async function trainTokenizer(recipe: Recipe, data: TrainingData): Promise<BytePairTokenizer> {
   const { model, environment } = recipe;
   if (model.type !== "fresh")
     throw new ConfigError("only a fresh model trains a tokenizer", { path: "model.type" });
   const template = findPassageTemplate(environment.passageTemplate);
   const prompt = findPrompt(environment.prompt);
-  const { passages: store } = data;
-  if (store === undefined)
-    throw new ConfigError(
-      `a fresh model learns its tokenizer from passages, which the retriever ${recipe.retriever.type} does not show; start from a checkpoint, or use retriever.type bm25 or index`,
-      { path: "model.type" },
-    );
-  const count = Math.min(store.count, tokenizerPassages);
-  const passages = Array.from({ length: count }, (_, position) => template.render(store.get(position), 1));
+  const passages: string[] = [];
+  for await (const passage of learntPassages(recipe, data)) {
+    if (passages.length === tokenizerPassages) break;
+    passages.push(template.render(passage, 1));
+  }
   const questions = data.train
     .slice(0, tokenizerQuestions)
     .map(({ text }) => prompt.render(prepareQuestion(text)));
@@ -165,4 +162,15 @@ function trainTokenizer(recipe: Recipe, data: TrainingData): BytePairTokenizer {
     vocabularySize: model.vocabularySize,
     specialTokens: findCodec(environment.codec).tags,
   });
+}
+
+/** Those of the retriever, else of the recipe's corpus. */
+function learntPassages({ data: source, retriever }: Recipe, { passages }: TrainingData) {
+  if (passages !== undefined) return allPassages(passages);
+  if (source.type === "files" && source.corpus !== undefined)
+    return corpusOf(source, { note: () => undefined });
+  throw new ConfigError(
+    `a fresh model learns its tokenizer from passages, which the retriever ${retriever.type} does not show; name data.corpus, or start from a checkpoint`,
+    { path: "model.type" },
+  );
 }

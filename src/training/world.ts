@@ -5,7 +5,10 @@ import type { RetrieverWorld } from "../retrieval/remote/world.ts";
 import type { SearchWorld } from "../retrieval/search-folder.ts";
 import { hubSettings, type Watcher } from "./hub-settings.ts";
 
-export type World = RetrieverWorld & SearchWorld;
+export interface World extends RetrieverWorld, SearchWorld {
+  /** Remarks for people. */
+  note(text: string): void;
+}
 
 /** The world of this process. `watcher` is told of downloads, and its signal stops them. */
 export function processWorld(watcher: Watcher = {}): World {
@@ -19,5 +22,6 @@ export function processWorld(watcher: Watcher = {}): World {
     keys: process.env,
     threads: availableParallelism(),
     hub: hubSettings(process.env, watcher),
+    note: (text) => watcher.note?.(text),
   };
 }

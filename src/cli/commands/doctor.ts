@@ -53,7 +53,8 @@ export const doctorCommand = defineCommand({
 type Add = (check: Check) => void;
 
 async function examine(recipe: Recipe, add: Add, io: CommandIo): Promise<void> {
-  const data = await attempt("data", add, () => loadData(recipe, processWorld(io)));
+  const { recordRetrieval: _, ...unrecorded } = recipe;
+  const data = await attempt("data", add, () => loadData(unrecorded, processWorld(io)));
   if (data === undefined) return;
   try {
     const patient: DataPatient = { recipe, data };

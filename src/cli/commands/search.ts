@@ -9,8 +9,9 @@ import { visibleText } from "../../reporting/transcript.ts";
 import { explainRetrieval, type Stage } from "../../retrieval/explain-retrieval.ts";
 import { recordRetriever } from "../../retrieval/recording/record-retriever.ts";
 import type { Retriever, ScoredPassage } from "../../retrieval/retriever.ts";
-import { openSearch } from "../../retrieval/search-folder.ts";
+import { denseFolder, openSearch } from "../../retrieval/search-folder.ts";
 import { Closers } from "../../shared/closers.ts";
+import { exists } from "../../shared/files.ts";
 import { processWorld } from "../../training/world.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
 import { requireNewPath } from "../new-path.ts";
@@ -62,6 +63,7 @@ export const searchCommand = defineCommand({
     if (explain && !isOne) throw new UsageError("search: --explain explains one query; leave out --queries");
     if (run !== undefined) await requireNewPath(run, "choose another file or remove it");
     const read = queries === undefined ? [] : await readQueries(queries);
+    if (query !== undefined) await requireShort(query, folder, options);
     const opened = new Closers();
     try {
       const search = await openSearch(folder, searchOptions(options), processWorld(io));
@@ -75,6 +77,21 @@ export const searchCommand = defineCommand({
     }
   },
 });
+
+/** ONNX Runtime overflows its stack while it loads when the command line is longer than some 28,000 bytes. */
+const LONGEST_ARGUMENT = 16_384;
+
+async function requireShort(
+  query: string,
+  folder: string,
+  { mode, rerank }: { readonly mode?: string | undefined; readonly rerank?: string | undefined },
+): Promise<void> {
+  const hasModel = rerank !== undefined || (mode !== "bm25" && (await exists(denseFolder(folder))));
+  if (!hasModel || Buffer.byteLength(query) <= LONGEST_ARGUMENT) return;
+  throw new UsageError(
+    `search: expected a query of at most ${LONGEST_ARGUMENT} bytes on the command line where a model reads it, got ${Buffer.byteLength(query)}; put it in a file with --queries, or search with --mode bm25`,
+  );
+}
 
 async function recorded(retriever: Retriever, file: string | undefined, opened: Closers): Promise<Retriever> {
   if (file === undefined) return retriever;

@@ -131,10 +131,63 @@ stages:
     retriever: { method: string };
   };
   expect(contract.retriever.method).toBe("dense");
-  // What the agent was told is on disk, and the same run needs no index any more.
+  // What the agent was told is on disk: the same training needs no encoder and no index any more.
   const replay = `retriever={type: replay, file: ${at("calls.jsonl")}}`;
-  const checkpoint = `model={type: checkpoint, path: ${at("run/checkpoints/1")}}`;
-  const line = ["train", at("recipe.yaml"), "--out", at("offline"), "--dry-run"];
-  const dry = await runForTest(...line, "--set", replay, "--set", checkpoint);
-  expect([dry.code, dry.stdout.includes("type: replay")]).toEqual([0, true]);
+  const corpusOnly = `data.corpus=${at("corpus.jsonl")}`;
+  const line = ["train", at("recipe.yaml"), "--out", at("offline"), "--json"];
+  const offline = await runForTest(
+    ...line,
+    "--set",
+    replay,
+    "--set",
+    corpusOnly,
+    "--set",
+    "recordRetrieval=again.jsonl",
+  );
+  expect(offline).toMatchObject({ code: 0, json: { after: { n: 1 } } });
+});
+
+test("a recipe reads a corpus as leniently, and as finely, as the index did", async () => {
+  await writeFile(at("wild.jsonl"), `{oops\n${await readFile(at("corpus.jsonl"), "utf8")}`);
+  const cut = ["--set", "chunk.by=words", "--set", "chunk.size=2"];
+  expect(await runForTest("index", at("wild.jsonl"), "--out", at("fine"), ...cut)).toMatchObject({ code: 0 });
+  const fine = `retriever={type: index, path: ${at("fine")}, mode: bm25}`;
+  const line = [
+    "doctor",
+    at("recipe.yaml"),
+    "--json",
+    "--set",
+    fine,
+    "--set",
+    `data.corpus=${at("wild.jsonl")}`,
+  ];
+  const recorded = await readFile(at("calls.jsonl"), "utf8");
+  const strict = await runForTest(...line);
+  expect(JSON.stringify(strict.json)).toContain("wild.jsonl:1: expected one JSON object");
+  const reading = "data.reading={strict: false, chunk: {by: words, size: 2}}";
+  const lenient = await runForTest(...line, "--set", reading);
+  expect(lenient.stderr).toContain("1 bad line");
+  const { checks } = lenient.json as { checks: { name: string; ok: boolean }[] };
+  expect(checks.find(({ name }) => name === "data")).toMatchObject({ ok: true });
+  // A doctor's questions are not part of anybody's recording.
+  expect(await readFile(at("calls.jsonl"), "utf8")).toBe(recorded);
+});
+
+test("what was cut from documents is recorded and replayed with its place", async () => {
+  await writeFile(at("page.md"), "# Colours\n\nred and green and blue");
+  expect(await runForTest("index", at("page.md"), "--out", at("pages"))).toMatchObject({ code: 0 });
+  for (const query of ["red", "green"])
+    expect(await runForTest("search", at("pages"), query, "--record", at("pages.jsonl"))).toMatchObject({
+      code: 0,
+    });
+  expect(await readFile(at("pages.jsonl"), "utf8")).toContain('"source":{"document":"page.md"');
+});
+
+test("an empty query finds nothing, and one too long for a command line is refused", async () => {
+  expect(await idsOf("", "--mode", "dense")).toEqual([]);
+  expect(await idsOf(" ")).toEqual([]);
+  const { code, stderr } = await runForTest("search", at("index"), "green ".repeat(5000));
+  expect(code).toBe(2);
+  expect(stderr).toContain("put it in a file with --queries");
+  expect(await idsOf("green ".repeat(5000), "--mode", "bm25")).toEqual(["p1"]);
 });

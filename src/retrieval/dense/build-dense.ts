@@ -44,6 +44,8 @@ export interface BuildDenseOptions extends WorkOptions {
   readonly partSize?: number;
   /** Hash of the passages where it is known; else it is computed. */
   readonly corpusHash?: string;
+  /** Further files of the finished folder: texts by name. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -107,6 +109,8 @@ async function buildIn(
   const approximate =
     work.approximate && (await buildGraph({ ...work, vectors, folder }, work.approximate, options));
   const manifest: DenseManifest = { ...plan, vectors, ...(approximate && { approximate }) };
+  for (const [name, text] of Object.entries(options.files ?? {}))
+    await writeFileAtomic(join(folder, name), text);
   await writeFileAtomic(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
   return manifest;
 }

@@ -78,12 +78,17 @@ export class DenseRetriever implements Retriever {
     signal?.throwIfAborted();
     if (queries.length === 0) return [];
     // Rollouts of one question often ask the same: a query is encoded and searched for once.
-    const unique = [...new Set(queries)];
+    const unique = [...new Set(queries)].filter((query) => query.trim() !== "");
+    if (unique.length === 0) return queries.map(() => []);
     const vectors = await this.#encoder.encodeQueries(unique, { signal });
     const answers = await this.#search.search(vectors, k, signal);
     signal?.throwIfAborted();
     const byQuery = new Map(unique.map((query, i) => [query, answers[i] as Neighbours]));
-    return queries.map((query) => this.#passagesOf(byQuery.get(query) as Neighbours));
+    // A query of nothing is near to nothing.
+    return queries.map((query) => {
+      const found = byQuery.get(query);
+      return found === undefined ? [] : this.#passagesOf(found);
+    });
   }
 
   #passagesOf({ positions, scores }: Neighbours): ScoredPassage[] {

@@ -48,6 +48,14 @@ const passageSchema = z.strictObject({
   id: z.string(),
   title: z.string(),
   text: z.string(),
+  source: z
+    .strictObject({
+      document: z.string(),
+      start: z.int().min(0),
+      end: z.int().min(0),
+      page: z.int().min(1).optional(),
+    })
+    .optional(),
   extra: z.record(z.string(), z.unknown()).optional(),
 });
 const headSchema = z.strictObject({
