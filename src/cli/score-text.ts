@@ -5,6 +5,8 @@ import { alignColumns } from "./result-text.ts";
 
 export interface ScoredRun {
   readonly path: string;
+  /** Whether it has no result for any query. */
+  readonly isEmpty: boolean;
   /** By the qrels, by the answers, or both. */
   readonly scores: readonly RunScore[];
   /** Mean share of the first ten results that are judged; undefined without qrels or results. */
@@ -79,9 +81,10 @@ export interface ScoreNote {
 }
 
 /** What a reader of the numbers should know. */
-export function scoreNotes({ path, scores, judged }: ScoredRun, averaging: Averaging): ScoreNote[] {
+export function scoreNotes({ path, isEmpty, scores, judged }: ScoredRun, averaging: Averaging): ScoreNote[] {
   const notes: string[] = [];
   const [first] = scores;
+  if (isEmpty) notes.push("the run is empty: no query found anything");
   if (first !== undefined && first.withoutResults > 0)
     notes.push(
       averaging === "judged"

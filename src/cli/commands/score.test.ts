@@ -207,6 +207,24 @@ describe("score", () => {
     expect(stdout).toContain("p corrected for 5 metrics (Holm)");
   });
 
+  test("gives a run that found nothing zeros, and says so", async () => {
+    await writeFile(at("zebras.jsonl"), lines({ id: "q-fr", query: "zebra" }, { id: "q-it", query: "gnu" }));
+    expect((await search("zebras.jsonl", "nothing.trec")).code).toBe(0);
+    const { code, json, stderr } = await runForTest(
+      "score",
+      at("nothing.trec"),
+      "--qrels",
+      at("qrels.tsv"),
+      "--json",
+    );
+    expect([code, json]).toMatchObject([
+      0,
+      { n: 2, withoutResults: 2, judgedAt10: null, metrics: { "recall@5": { n: 2, mean: 0 } } },
+    ]);
+    expect(stderr).toContain("nothing.trec: the run is empty: no query found anything");
+    expect(stderr).toContain("2 queries have no result and count 0");
+  });
+
   test("shows a table, every query when asked, and what the reader should know", async () => {
     const { stdout, stderr } = await runForTest(
       "score",

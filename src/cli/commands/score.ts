@@ -171,7 +171,8 @@ async function scoreFile(path: string, task: Task): Promise<ScoredRun> {
     };
     scores.push(answerRecall(run, questions, options));
   }
-  return { path, scores, judged };
+  const isEmpty = [...run.values()].every((entries) => entries.length === 0);
+  return { path, isEmpty, scores, judged };
 }
 
 function runJson(

@@ -183,7 +183,6 @@ describe("runs", () => {
       "q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n",
       /:2: expected each passage once/,
     ],
-    ["nothing", "", /expected results/],
     [
       "JSON with null",
       '{"q1": {"d1": null}}',
@@ -230,6 +229,13 @@ describe("runs", () => {
   test("of no query are empty files", async () => {
     expect(await createRun(at("none.json"), [], "t")).toBe(0);
     expect(await readFile(at("none.json"), "utf8")).toBe("{}\n");
+    expect(await readRun(at("none.json"))).toEqual(new Map());
+  });
+
+  test("that found nothing are empty files and read back as empty runs", async () => {
+    expect(await createRun(at("nothing.trec"), [["q1", []]], "t")).toBe(1);
+    expect(await readFile(at("nothing.trec"), "utf8")).toBe("");
+    expect(await readRun(at("nothing.trec"))).toEqual(new Map());
   });
 
   test("ids with white space are not written as TREC", () => {

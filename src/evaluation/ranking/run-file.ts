@@ -16,10 +16,9 @@ const format: TableFormat = {
   lineParser,
   number: "a score, a finite number",
   isNumber: Number.isFinite,
-  expected: `results, one a line with 6 columns (${COLUMNS})`,
 };
 
-/** The run of a file. Throws `DataFormatError` (file, line) or `FileError`. */
+/** The run of a file; one without rows is the run of a retriever that found nothing. Throws `DataFormatError` (file, line) or `FileError`. */
 export async function readRun(path: string): Promise<Run> {
   const table = await readTable(path, format);
   return new Map(

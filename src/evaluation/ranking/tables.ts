@@ -21,8 +21,8 @@ export interface TableFormat {
   /** What a number of the JSON form is, such as `a grade (an integer)`. */
   readonly number: string;
   isNumber(value: number): boolean;
-  /** What a file without rows should have held. */
-  readonly expected: string;
+  /** What a file without rows should have held; absent: such a file is an empty table. */
+  readonly expected?: string;
 }
 
 /** The numbers by query and passage, in the order of the file; lines that begin with "# " are comments. Throws `DataFormatError` or `FileError`. */
@@ -40,7 +40,8 @@ export async function readTable(
     const row = parse(line);
     if (row !== undefined) addRow(table, row, (message) => new DataFormatError(path, line.number, message));
   }
-  if (table.size === 0) throw new DataFormatError(path, undefined, `expected ${format.expected}, got no row`);
+  if (table.size === 0 && format.expected !== undefined)
+    throw new DataFormatError(path, undefined, `expected ${format.expected}, got no row`);
   return table;
 }
 
@@ -75,7 +76,8 @@ async function readJsonTable(path: string, format: TableFormat): Promise<Map<str
         );
     table.set(query, new Map(entries as [string, number][]));
   }
-  if (table.size === 0) throw wrong(`expected ${format.expected}, got no query`);
+  if (table.size === 0 && format.expected !== undefined)
+    throw wrong(`expected ${format.expected}, got no query`);
   return table;
 }
 
