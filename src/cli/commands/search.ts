@@ -1,5 +1,6 @@
 /** `forager search`: the best passages of an index for one query, or a run for a file of queries. */
 
+import type { Passage } from "../../corpus/passage.ts";
 import { type QueryText, readQueries } from "../../corpus/read-queries.ts";
 import { UsageError } from "../../errors.ts";
 import { retrieveRun } from "../../evaluation/ranking/retrieve-run.ts";
@@ -69,7 +70,7 @@ export const searchCommand = defineCommand({
       const search = await openSearch(folder, searchOptions(options), processWorld(io));
       opened.defer(() => search.close());
       const retriever = await recorded(search.retriever, record, opened);
-      if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3 }, io);
+      if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3, index: search.index }, io);
       if (isOne) return await searchOne(retriever, { query, k: k ?? 3 }, io);
       return await searchAll(retriever, { queries: read, k: k ?? 20, path: run as string }, io);
     } finally {
@@ -100,9 +101,16 @@ async function recorded(retriever: Retriever, file: string | undefined, opened: 
   return recording;
 }
 
+interface Explained {
+  readonly query: string;
+  readonly k: number;
+  /** For the titles of what an early stage found and a later one dropped. */
+  readonly index: { passageById(id: string): Passage | undefined };
+}
+
 async function explainOne(
   retriever: Retriever,
-  { query, k }: { readonly query: string; readonly k: number },
+  { query, k, index }: Explained,
   io: CommandIo,
 ): Promise<CommandResult> {
   const { stages, answer } = await explainRetrieval(
@@ -111,19 +119,20 @@ async function explainOne(
     { now: io.progress.now, signal: io.signal },
   );
   const titles = new Map(answer.map(({ passage }) => [passage.id, passage.title]));
-  for (const stage of stages) io.print(stageText(stage, { k, titles }));
+  const titleOf = (id: string): string => titles.get(id) ?? index.passageById(id)?.title ?? "";
+  for (const stage of stages) io.print(stageText(stage, { k, titleOf }));
   return { json: { stages, results: answer.map(resultJson) } };
 }
 
 /** The first passages of a stage, each with where the stages before had it. */
 function stageText(
   { name, milliseconds, ranked }: Stage,
-  { k, titles }: { readonly k: number; readonly titles: ReadonlyMap<string, string> },
+  { k, titleOf }: { readonly k: number; readonly titleOf: (id: string) => string },
 ): string {
   const lines = ranked.slice(0, k).map(({ id, score, rank, before }) => {
     const was = Object.entries(before).map(([stage, place]) => `${stage} ${place}`);
     const moved = was.length === 0 ? "" : `  (${was.join(", ")})`;
-    return `  ${rank}. ${visibleText(id)}  ${score.toFixed(4)}  ${visibleText(titles.get(id) ?? "")}${moved}`;
+    return `  ${rank}. ${visibleText(id)}  ${score.toFixed(4)}  ${visibleText(titleOf(id))}${moved}`;
   });
   return [`${name}: ${ranked.length} passages in ${milliseconds.toFixed(1)} ms`, ...lines].join("\n");
 }
