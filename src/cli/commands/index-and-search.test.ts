@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runForTest, runWithSignal } from "../../../test/run-cli.ts";
+import { trainBytePair } from "../../tokenizer/byte-pair-training.ts";
+import { writeTokenizer } from "../../tokenizer/tokenizer-file.ts";
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
@@ -170,6 +172,18 @@ describe("bad input is one line, fails, and leaves what was there untouched", ()
     expect(wrong.stderr).toMatch(/^forager: .*klingon/);
     const typo = await runForTest("index", at("docs"), "--out", at("none"), "--format", "markdwon");
     expect(typo.stderr).toContain("markdown");
+  });
+
+  test("documents are cut by tokens of the tokenizer that is named", async () => {
+    await writeTokenizer(at("tokens"), trainBytePair(["abc"], { vocabularySize: 300, specialTokens: [] }));
+    await writeFile(at("letters.txt"), "abcabc ".repeat(40));
+    const line = ["index", at("letters.txt"), "--set", "chunk.by=tokens", "--set", "chunk.size=50", "--json"];
+    const cut = await runForTest(...line, "--out", at("letters"), "--tokenizer", at("tokens"));
+    expect(cut.code).toBe(0);
+    expect((cut.json as { passages: number }).passages).toBeGreaterThan(1);
+    const without = await runForTest(...line, "--out", at("none"));
+    expect(without.code).not.toBe(0);
+    expect(without.stderr).toContain("tokenizer");
   });
 
   test("neither a corpus nor a model is a usage error", async () => {

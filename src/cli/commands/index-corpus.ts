@@ -4,7 +4,7 @@
  */
 import { corpusHasher } from "../../corpus/corpus-hash.ts";
 import { describeReport, newCorpusReport, skippedCount } from "../../corpus/corpus-report.ts";
-import { readCorpora } from "../../corpus/read-corpora.ts";
+import { type ReadCorporaOptions, readCorpora } from "../../corpus/read-corpora.ts";
 import { readingOptions } from "../../corpus/reading-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
 import { type Progress, startProgress } from "../../reporting/progress.ts";
@@ -12,6 +12,7 @@ import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
 import { exists } from "../../shared/files.ts";
 import { addVectors } from "../add-vectors.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
+import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
 import { type IndexSettings, indexSettings } from "../index-settings.ts";
 import { requireNewPath } from "../new-path.ts";
 import { commandLine } from "../shell-word.ts";
@@ -31,6 +32,7 @@ const options = {
   },
   encoding: { type: "text", value: "NAME", doc: "Encoding of texts, such as windows-1252; default UTF-8." },
   strict: { type: "flag", doc: "Stop at the first bad line, repeated id or empty passage." },
+  tokenizer: tokenizerFlag,
   memory: {
     type: "integer",
     value: "MIB",
@@ -40,7 +42,7 @@ const options = {
   set: {
     type: "list",
     value: "KEY=VALUE",
-    doc: "An option of the corpus, the retriever or the encoder, such as b=0.4 or chunk.size=100; repeatable.",
+    doc: "An option of corpus, retriever or encoder, such as b=0.4 or chunk.size=100; repeatable.",
   },
 } as const;
 type Flags = OptionValues<typeof options>;
@@ -71,7 +73,8 @@ export const indexCommand = defineCommand({
       throw new UsageError(
         "index: name a corpus, or a model with --dense to add vectors to an index that exists",
       );
-    const job = { out, settings, memory: options.memory };
+    const reading = { ...readingOptions(settings.corpus), ...(await countTokensBy(options.tokenizer)) };
+    const job = { out, settings, reading, memory: options.memory };
     const isDone = dense !== undefined && (await exists(out));
     if (args.length > 0 && isDone) await requireSameCorpus(args, job, io);
     else if (args.length > 0) await requireNewPath(out, "choose another folder or remove it");
@@ -95,7 +98,7 @@ export const indexCommand = defineCommand({
 
 /** Options that would be ignored are refused. */
 function requireUsed(
-  { dense, approximate, set, format, encoding, strict, memory }: Flags,
+  { dense, approximate, set, format, encoding, strict, tokenizer, memory }: Flags,
   hasCorpus: boolean,
 ): void {
   const keys = set.map((word) => word.split(/[.=]/, 1)[0] as string);
@@ -105,7 +108,7 @@ function requireUsed(
     throw new UsageError(
       `index: ${approximate ? "--approximate" : `--set ${vectorKeys[0]}`} is about vectors; name the encoder with --dense MODEL`,
     );
-  const reading = { format, encoding, strict: strict || undefined, memory };
+  const reading = { format, encoding, strict: strict || undefined, tokenizer, memory };
   const unused = Object.entries(reading).find(([, value]) => value !== undefined)?.[0];
   if (!hasCorpus && (unused !== undefined || words.length > 0))
     throw new UsageError(
@@ -116,15 +119,14 @@ function requireUsed(
 /** An index that is there may get vectors when it is of the corpus that was named. */
 async function requireSameCorpus(
   paths: readonly string[],
-  { out, settings }: Job,
+  { out, reading }: Job,
   io: CommandIo,
 ): Promise<void> {
   const index = await openIndex(out, { storage: "disk" });
   const { corpusHash } = index.identity;
   await index.close();
   const hasher = corpusHasher();
-  const reading = { ...readingOptions(settings.corpus), report: newCorpusReport() };
-  for await (const passage of readCorpora(paths, reading)) {
+  for await (const passage of readCorpora(paths, { ...reading, report: newCorpusReport() })) {
     io.signal.throwIfAborted();
     hasher.add(passage);
   }
@@ -136,19 +138,20 @@ async function requireSameCorpus(
 interface Job {
   readonly out: string;
   readonly settings: IndexSettings;
+  readonly reading: ReadCorporaOptions;
   readonly memory: number | undefined;
 }
 
 async function indexPassages(
   paths: readonly string[],
-  { out, settings, memory }: Job,
+  { out, settings, reading, memory }: Job,
   io: CommandIo,
 ): Promise<{ readonly skipped: number; readonly bytes: number }> {
   const report = newCorpusReport();
   let progress: Progress | undefined;
   let total = 1;
   const passages = readCorpora(paths, {
-    ...readingOptions(settings.corpus),
+    ...reading,
     report,
     onProgress: (read, all) => {
       total = megabytes(all);

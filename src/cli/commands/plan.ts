@@ -9,6 +9,7 @@ import { type IndexPlan, planIndex } from "../../retrieval/plan-index.ts";
 import { openEncoderReference } from "../../retrieval/search-folder.ts";
 import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
+import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
 import { indexSettings } from "../index-settings.ts";
 
 export const planCommand = defineCommand({
@@ -22,6 +23,7 @@ export const planCommand = defineCommand({
     dense: { type: "text", value: "MODEL", doc: "Plan vectors by this encoder too." },
     format: { type: "text", value: "NAME", doc: "Format of the files; default: by name and content." },
     encoding: { type: "text", value: "NAME", doc: "Encoding of texts; default UTF-8." },
+    tokenizer: tokenizerFlag,
     memory: { type: "integer", value: "MIB", least: 16, doc: "As for forager index; default 256." },
     set: { type: "list", value: "KEY=VALUE", doc: "As for forager index; repeatable." },
   },
@@ -31,6 +33,7 @@ export const planCommand = defineCommand({
     let share = 0;
     const passages = readCorpora(args, {
       ...readingOptions(settings.corpus),
+      ...(await countTokensBy(options.tokenizer)),
       report: newCorpusReport(),
       onProgress: (read, total) => {
         share = total === 0 ? 1 : read / total;

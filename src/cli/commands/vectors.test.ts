@@ -142,7 +142,7 @@ stages:
     "--set",
     corpusOnly,
     "--set",
-    "recordRetrieval=again.jsonl",
+    `recordRetrieval=${at("again.jsonl")}`,
   );
   expect(offline).toMatchObject({ code: 0, json: { after: { n: 1 } } });
 });
