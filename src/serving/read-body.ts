@@ -1,8 +1,9 @@
 /**
- * A request body as JSON, within limits: too many bytes are refused before they are read where the length is
- * announced, and as soon as they are counted where it is not. All bodies that are held at one time share one
- * budget; what is announced and does not come takes nothing of it. The content type is not looked at, since `curl -d`
- * and some clients send a wrong one.
+ * A request body as JSON, within limits: of a body that is too large nothing more is kept once that is known, by its
+ * announced length or by counting, but what is somewhat too large is read to its end and discarded, since clients such
+ * as Python's urllib see no answer while they write. All bodies that are held at one time share one budget; what is
+ * announced and does not come takes nothing of it. The content type is not looked at, since `curl -d` and some clients
+ * send a wrong one.
  */
 import type { Body } from "./fields.ts";
 import { describe, HttpError } from "./http-error.ts";
@@ -69,15 +70,24 @@ export async function readBody(request: Request, options: ReadBodyOptions): Prom
 async function readBytes(request: Request, options: ReadBodyOptions): Promise<Uint8Array> {
   const { most, budget, signal } = options;
   const announced = Number(request.headers.get("content-length") ?? 0);
-  if (announced > most) throw tooLarge(most, `${announced} bytes`);
   const chunks: Uint8Array[] = [];
   let held = 0;
   const reader = request.body?.getReader();
   try {
+    if (announced > most) {
+      if (announced <= DISCARDED * most) await discard(reader, DISCARDED * most, signal);
+      throw tooLarge(most, `${announced} bytes`);
+    }
     while (reader !== undefined) {
       const { done, value } = await orAborted(reader.read(), signal);
       if (done) break;
-      if (held + value.byteLength > most) throw tooLarge(most, `more than ${held} bytes`);
+      if (held + value.byteLength > most) {
+        const counted = held + value.byteLength;
+        budget.giveBack(held);
+        chunks.length = held = 0;
+        await discard(reader, DISCARDED * most - counted, signal);
+        throw tooLarge(most, `at least ${counted} bytes`);
+      }
       budget.take(value.byteLength);
       held += value.byteLength;
       chunks.push(value);
@@ -87,6 +97,34 @@ async function readBytes(request: Request, options: ReadBodyOptions): Promise<Ui
     budget.giveBack(held);
     reader?.cancel().catch(() => undefined); // the rest is of no use, and neither is a failure to stop it
     throw error;
+  }
+}
+
+/** How many times the limit a body may have to be read to its end all the same. */
+const DISCARDED = 8;
+/** How long that may take. */
+const DISCARD_MS = 10_000;
+
+/** Reads on until the end, `most` bytes, some seconds or the signal, and keeps nothing. Does not throw. */
+async function discard(
+  reader: ReadableStreamDefaultReader<Uint8Array> | undefined,
+  most: number,
+  signal: AbortSignal,
+): Promise<void> {
+  if (reader === undefined) return;
+  const patience = new AbortController();
+  const timer = setTimeout(() => patience.abort(), DISCARD_MS);
+  const either = AbortSignal.any([signal, patience.signal]);
+  try {
+    for (let count = 0; count <= most; ) {
+      const { done, value } = await orAborted(reader.read(), either);
+      if (done) return;
+      count += value.byteLength;
+    }
+  } catch {
+    // What follows is the refusal, however the body ended.
+  } finally {
+    clearTimeout(timer);
   }
 }
 

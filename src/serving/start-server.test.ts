@@ -73,6 +73,39 @@ test("refuses a huge body before it is read, and the same client may go on", asy
   endless.destroy();
 });
 
+/** All that the server answers to a client that reads nothing before it has written everything. */
+async function writeThenRead(server: RunningServer, parts: readonly string[]): Promise<string> {
+  const socket = connect(server.port, "127.0.0.1").pause();
+  onTestFinished(() => void socket.destroy());
+  const failed = new Promise<never>((_, reject) => socket.once("error", reject));
+  const written = async (): Promise<string> => {
+    for (const part of parts)
+      await new Promise<void>((resolve, reject) =>
+        socket.write(part, (error) => (error ? reject(error) : resolve())),
+      );
+    return (await new Promise<Buffer>((resolve) => socket.once("data", resolve).resume())).toString();
+  };
+  return await Promise.race([written(), failed]);
+}
+
+test("explains itself to a client that writes a body which is too large before it reads", async () => {
+  const most = 2 ** 20;
+  const server = await serve(wordRetriever(), { limits: { bodyBytes: most } });
+  const head = "POST /retrieve HTTP/1.1\r\nhost: a\r\n";
+  const pieces = Array<string>(7 * 16).fill("x".repeat(most / 16));
+  const announced = [`${head}content-length: ${7 * most}\r\n\r\n`, ...pieces];
+  const inChunks = [
+    `${head}transfer-encoding: chunked\r\n\r\n`,
+    ...pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`),
+    "0\r\n\r\n",
+  ];
+  for (const parts of [announced, inChunks]) {
+    const answer = await writeThenRead(server, parts);
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(answer).toContain(`expected a body of at most ${most} bytes`);
+  }
+});
+
 test("gives up a body that does not come, with or without a length", async () => {
   const server = await serve(wordRetriever(), { limits: { requestMs: 50 } });
   for (const headers of [{ "content-length": 100 }, {}]) {
