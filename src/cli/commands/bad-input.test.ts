@@ -239,6 +239,29 @@ describe("doctor", () => {
     expect(stdout).toContain("marks a gold passage that is not in the corpus");
   });
 
+  test("measures a retriever that does not show its passages, and shows its failure", async () => {
+    const examine = async (name: string, query: string) => {
+      const search = ["search", at("index"), query, "-k", "10", "--record", at(name)];
+      expect(await runForTest(...search)).toMatchObject({ code: 0 });
+      const set = `retriever={type: replay, file: ${at(name)}}`;
+      const { json } = await runForTest("doctor", at("mine.yaml"), "--set", set, "--json");
+      return (json as { checks: { name: string; ok: boolean; detail: string }[] }).checks;
+    };
+    const known = await examine("known.jsonl", "What is the capital of Spain?");
+    expect(known.filter(({ ok }) => !ok)).toEqual([]);
+    expect(known).toContainEqual(
+      expect.objectContaining({
+        name: "recall of gold passages",
+        detail: expect.stringMatching(/^100\.0 %/),
+      }),
+    );
+    expect(known.find(({ name }) => name === "answers in the corpus")?.detail).toContain("not measured");
+    const unknown = await examine("unknown.jsonl", "another question");
+    expect(unknown.filter(({ ok }) => !ok)).toMatchObject([
+      { name: "retrieval", detail: expect.stringContaining("What is the capital of Spain?") },
+    ]);
+  });
+
   test("shows people what fails and how to fix it", async () => {
     const { code, stdout } = await runForTest("doctor", at("mine.yaml"), "--out", at("mine.yaml/run"));
     expect(code).toBe(1);

@@ -28,6 +28,9 @@ export interface Patient extends DataPatient {
 /** Examinations that need not see everything look at this many questions or passages, spread evenly. */
 export const sampleSize = 200;
 
+/** Fewer where the passages are elsewhere, since each query may cost time and money there. */
+export const remoteSampleSize = 50;
+
 /** At most `size` of `values`, evenly spread over all of them. */
 export function spread<T>(values: readonly T[], size: number = sampleSize): readonly T[] {
   if (values.length <= size) return values;

@@ -2,7 +2,7 @@
 
 import { type Question, questionKey } from "../../corpus/question.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
-import { type Check, type DataPatient, passagesById, spread } from "./check.ts";
+import { type Check, type DataPatient, passagesById, remoteSampleSize, spread } from "./check.ts";
 
 const fewQuestions = 100;
 
@@ -20,15 +20,12 @@ const leastRecall = { plan: 0.9, question: 0.2 } as const;
 /** Recall of gold passages at the environment's k, by the queries of a perfect searcher where they are known. */
 export async function checkRecall({ recipe, data }: DataPatient): Promise<Check> {
   const name = "recall of gold passages";
-  const { retriever } = data;
-  const marked = spread(data.evaluation.filter(({ goldPassages }) => goldPassages.length > 0));
+  const { retriever, passages } = data;
+  const withGold = data.evaluation.filter(({ goldPassages }) => goldPassages.length > 0);
+  const marked = spread(withGold, passages === undefined ? remoteSampleSize : undefined);
   if (marked.length === 0)
     return { name, ok: true, detail: "not measured: no question marks its gold passages" };
-  const gold = passagesById(
-    data,
-    marked.flatMap(({ goldPassages }) => goldPassages),
-  );
-  const stranger = marked.find(({ goldPassages }) => !goldPassages.every((id) => gold.has(id)));
+  const stranger = passages === undefined ? undefined : questionWithStranger(marked, data);
   if (stranger !== undefined)
     return {
       name,
@@ -43,7 +40,20 @@ export async function checkRecall({ recipe, data }: DataPatient): Promise<Check>
   const by = marked.every(hasPlan) ? "plan" : "question";
   const detail = `${(100 * recall).toFixed(1)} % at k ${k} by the ${by === "plan" ? "queries of a perfect searcher" : "text of the question"} (${marked.length} questions)`;
   if (recall >= leastRecall[by]) return { name, ok: true, detail };
-  return { name, ok: false, detail, fix: "raise environment.k, or tune the retriever (titleWeight, fuzzy)" };
+  const fix =
+    passages === undefined
+      ? "check that the questions mark passages by the ids of this retriever, or raise environment.k"
+      : "raise environment.k, or tune the retriever (titleWeight, fuzzy)";
+  return { name, ok: false, detail, fix };
+}
+
+/** A question that marks a passage which the corpus lacks. */
+function questionWithStranger(marked: readonly Question[], data: DataPatient["data"]): Question | undefined {
+  const gold = passagesById(
+    data,
+    marked.flatMap(({ goldPassages }) => goldPassages),
+  );
+  return marked.find(({ goldPassages }) => !goldPassages.every((id) => gold.has(id)));
 }
 
 function hasPlan({ plan }: Question): boolean {

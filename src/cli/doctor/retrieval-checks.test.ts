@@ -4,6 +4,8 @@ import type { Question } from "../../corpus/question.ts";
 import { buildBm25Index } from "../../retrieval/lexical/bm25.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
 import { scriptedRetriever } from "../../retrieval/scripted-retriever.ts";
+import type { DataPatient } from "./check.ts";
+import { checkRecall } from "./data-checks.ts";
 import { checkRetrieval } from "./retrieval-checks.ts";
 import { overlapRanker } from "./word-overlap.ts";
 
@@ -165,6 +167,48 @@ describe("answers in the corpus", () => {
       questions.map((each) => ({ ...each, goldPassages: [] })),
     );
     expect(answers).toMatchObject({ ok: true, detail: expect.stringMatching(/^100\.0 % of 30/) });
+  });
+});
+
+describe("a retriever that does not show its passages", () => {
+  const examineRemote = async (retriever: Retriever, asked: readonly Question[] = questions) =>
+    await checkRetrieval({ retriever, questions: asked, k: 3 });
+  const reason = "not measured: the retriever does not show its passages";
+
+  test("is examined by what it returns; overlap and answers are not measured", async () => {
+    const [overlap, variety, answers] = await examineRemote(await buildBm25Index(passages));
+    expect([overlap, answers]).toMatchObject([
+      { name: "recall against plain overlap", ok: true, detail: reason },
+      { name: "answers in the corpus", ok: true, detail: reason },
+    ]);
+    expect(variety).toMatchObject({ ok: true, detail: expect.stringMatching(/\(30 queries at k 3\)/) });
+  });
+
+  test("and gives all queries the same, or few passages in turn, is found out", async () => {
+    const [, constant] = await examineRemote(scriptedRetriever(() => passages.slice(20, 23)));
+    expect(constant).toMatchObject({ ok: false, fix: expect.stringContaining("hardly tells queries apart") });
+    const many = Array.from({ length: 100 }, (_, i) => ask(i));
+    const few = scriptedRetriever((query) => [passages[townOf(query) % 2] as Passage]);
+    const [, alternating] = await examineRemote(few, many);
+    expect(alternating).toMatchObject({ ok: false, detail: expect.stringContaining("(50 queries at k 3)") });
+  });
+
+  test("is measured by gold ids, which need not be known", async () => {
+    const recall = async (retriever: Retriever) =>
+      await checkRecall({
+        recipe: { environment: { k: 3 } },
+        data: { retriever, evaluation: questions },
+      } as unknown as DataPatient);
+    expect(await recall(await buildBm25Index(passages))).toMatchObject({
+      ok: true,
+      detail: "100.0 % at k 3 by the text of the question (30 questions)",
+    });
+    const otherIds = scriptedRetriever(() => [{ id: "elsewhere", title: "", text: "" }]);
+    expect(await recall(otherIds)).toMatchObject({
+      ok: false,
+      detail: "0.0 % at k 3 by the text of the question (30 questions)",
+      fix: expect.stringContaining("by the ids of this retriever"),
+    });
   });
 });
 

@@ -9,13 +9,14 @@ import { pairedTest } from "../../evaluation/paired-test.ts";
 import { containsAnswer, isVerdictQuestion, searchableText } from "../../evaluation/ranking/answer-recall.ts";
 import type { PassageStore } from "../../retrieval/passage-store.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
-import { type Check, percent, spread } from "./check.ts";
+import { type Check, percent, remoteSampleSize, spread } from "./check.ts";
 import { overlapRanker } from "./word-overlap.ts";
 
 /** A retriever with the corpus it searches and questions for it. */
 export interface RetrievalPatient {
   readonly retriever: Retriever;
-  readonly passages: PassageStore;
+  /** Absent where the retriever does not show its passages; then overlap and answers are not measured. */
+  readonly passages?: PassageStore | undefined;
   readonly questions: readonly Question[];
   /** Passages of one search in use. */
   readonly k: number;
@@ -34,22 +35,28 @@ const depth = 100;
 
 /** Asks a sample of the questions once and examines what comes back. Throws what the retriever throws. */
 export async function checkRetrieval(patient: RetrievalPatient): Promise<Check[]> {
-  const questions = spread(patient.questions);
+  const { retriever, passages, k } = patient;
+  const questions = spread(patient.questions, passages === undefined ? remoteSampleSize : undefined);
   const texts = questions.map(({ text }) => text);
-  const results =
-    texts.length === 0 ? [] : await patient.retriever.retrieve(texts, Math.max(depth, patient.k));
+  const wanted = passages === undefined ? k : Math.max(depth, k);
+  const results = texts.length === 0 ? [] : await retriever.retrieve(texts, wanted);
   const goldIds = new Set(questions.flatMap(({ goldPassages }) => goldPassages));
-  const gold = passagesWithIds(patient.passages, goldIds);
+  const gold = passages === undefined ? new Map<string, Passage>() : passagesWithIds(passages, goldIds);
   const asked = questions.map((question, i) => ({
     question,
     found: (results[i] ?? []).map(({ passage }) => passage),
     gold: question.goldPassages.flatMap((id) => gold.get(id) ?? []),
   }));
-  return [
-    checkAgainstOverlap(asked, patient),
-    checkVariety(asked, patient),
-    await checkAnswers(asked, patient.retriever),
-  ];
+  const variety = checkVariety(asked, patient);
+  if (passages === undefined) return [notShown(overlapName), variety, notShown(answersName)];
+  return [checkAgainstOverlap(asked, { passages, k }), variety, await checkAnswers(asked, retriever)];
+}
+
+const overlapName = "recall against plain overlap";
+const answersName = "answers in the corpus";
+
+function notShown(name: string): Check {
+  return { name, ok: true, detail: "not measured: the retriever does not show its passages" };
 }
 
 function passagesWithIds(passages: PassageStore, ids: ReadonlySet<string>): ReadonlyMap<string, Passage> {
@@ -73,8 +80,11 @@ const leastOfOverlap = 2 / 3;
  * the retriever: BM25 measured 5 to 40 % above it. Less than two thirds, and that not by chance, is suspicious; so is a
  * recall next to nothing.
  */
-function checkAgainstOverlap(asked: readonly Asked[], { passages, k }: RetrievalPatient): Check {
-  const name = "recall against plain overlap";
+function checkAgainstOverlap(
+  asked: readonly Asked[],
+  { passages, k }: { readonly passages: PassageStore; readonly k: number },
+): Check {
+  const name = overlapName;
   const marked = asked.filter(({ gold }) => gold.length > 0);
   if (marked.length < fewestMarked)
     return {
@@ -110,22 +120,28 @@ const fewestPassages = 10;
 const largestShare = 0.5;
 const leastVariety = 0.05;
 
-/** Do different queries get different passages? Not where the questions themselves are all about one passage. */
+/**
+ * Do different queries get different passages? Not where the questions themselves are all about one passage. How many
+ * passages there are is only known where they are shown; else those that were found or are marked are counted.
+ */
 function checkVariety(asked: readonly Asked[], { passages, k }: RetrievalPatient): Check {
   const name = "different passages for different queries";
   const different = [...new Map(asked.map((each) => [each.question.text, each])).values()];
-  if (different.length < fewestQueries || passages.count < fewestPassages)
+  const isSmall = passages !== undefined && passages.count < fewestPassages;
+  if (different.length < fewestQueries || isSmall)
     return {
       name,
       ok: true,
-      detail: `not measured: ${different.length} different queries, ${passages.count} passages`,
+      detail: `not measured: ${different.length} different queries, ${passages?.count ?? "unknown"} passages`,
     };
   const empty = different.filter(({ found }) => found.length === 0).length;
-  const first = mostCommon(different.flatMap(({ found }) => found.slice(0, 1)));
-  const gold = mostCommon(different.flatMap((each) => each.gold.slice(0, 1)));
+  const first = mostCommon(different.flatMap(({ found }) => found.slice(0, 1).map(({ id }) => id)));
+  const gold = mostCommon(different.flatMap(({ question }) => question.goldPassages.slice(0, 1)));
   const shown = different.flatMap(({ found }) => found.slice(0, k));
-  const distinct = new Set(shown.map(({ id }) => id)).size;
-  const possible = Math.min(passages.count, shown.length);
+  const ids = new Set(shown.map(({ id }) => id));
+  const distinct = ids.size;
+  const marked = different.flatMap(({ question }) => question.goldPassages);
+  const possible = Math.min(passages?.count ?? new Set([...ids, ...marked]).size, shown.length);
   const detail = `${distinct} different passages in ${shown.length} places (${different.length} queries at k ${k}); the most common first passage${first === undefined ? "" : ` (${first.id})`} comes for ${percent(first?.count ?? 0, different.length)} of the queries, ${percent(empty, different.length)} find nothing`;
   if (empty > largestShare * different.length)
     return { name, ok: false, detail, fix: "index and queries share no words; check language and analysis" };
@@ -136,11 +152,9 @@ function checkVariety(asked: readonly Asked[], { passages, k }: RetrievalPatient
   return { name, ok: false, detail, fix };
 }
 
-function mostCommon(
-  passages: readonly Passage[],
-): { readonly id: string; readonly count: number } | undefined {
+function mostCommon(ids: readonly string[]): { readonly id: string; readonly count: number } | undefined {
   const counts = new Map<string, number>();
-  for (const { id } of passages) counts.set(id, (counts.get(id) ?? 0) + 1);
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
   const [best] = [...counts].sort(([, a], [, b]) => b - a);
   return best === undefined ? undefined : { id: best[0], count: best[1] };
 }
@@ -149,7 +163,7 @@ const leastAnswers = 0.5;
 
 /** Does a gold answer stand in a gold passage, or in one of the best for the question or for the answer itself? */
 async function checkAnswers(asked: readonly Asked[], retriever: Retriever): Promise<Check> {
-  const name = "answers in the corpus";
+  const name = answersName;
   const open = asked.filter(({ question }) => !isVerdictQuestion(question));
   if (open.length === 0) return { name, ok: true, detail: "not measured: no question but with yes or no" };
   const missing: Question[] = [];
