@@ -14,16 +14,23 @@ import { addVectors } from "../add-vectors.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
 import { type IndexSettings, indexSettings } from "../index-settings.ts";
+import { indexIntoLance, isLancePlace } from "../lance-table.ts";
 import { requireNewPath } from "../new-path.ts";
 import { commandLine } from "../shell-word.ts";
 
 const options = {
-  out: { type: "text", value: "FOLDER", isRequired: true, doc: "New folder for the index." },
+  out: {
+    type: "text",
+    value: "FOLDER",
+    isRequired: true,
+    doc: "New folder for the index, or s3://BUCKET/PREFIX.",
+  },
   dense: {
     type: "text",
     value: "MODEL",
     doc: "Encode passages with this model: a folder with an ONNX file, or hf:owner/name.",
   },
+  lance: { type: "flag", doc: "Make a LanceDB table (installed apart), as s3://… always does." },
   approximate: { type: "flag", doc: "Build a graph for approximate search over the vectors too." },
   format: {
     type: "text",
@@ -63,6 +70,7 @@ export const indexCommand = defineCommand({
     "index part-1.jsonl.gz part-2.jsonl.gz --out index --set k1=0.9",
     "index docs/ --out index --set chunk.by=words --set chunk.size=150",
     "index --out index --dense models/bge-small-en-v1.5",
+    "index wiki-18.jsonl.gz --out s3://bucket/wiki",
   ],
   async run({ args, options }, io) {
     const { out, dense } = options;
@@ -74,6 +82,10 @@ export const indexCommand = defineCommand({
         "index: name a corpus, or a model with --dense to add vectors to an index that exists",
       );
     const reading = { ...readingOptions(settings.corpus), ...(await countTokensBy(options.tokenizer)) };
+    if (options.lance || (await isLancePlace(out))) {
+      requireForLance(options, args.length > 0);
+      return await indexIntoLance(args, { uri: out, settings, reading, model: dense }, io);
+    }
     const job = { out, settings, reading, memory: options.memory };
     const isDone = dense !== undefined && (await exists(out));
     if (args.length > 0 && isDone) await requireSameCorpus(args, job, io);
@@ -95,6 +107,15 @@ export const indexCommand = defineCommand({
     return { json: { ...about, ...identity, ...(vectors && { dense: vectors }) } };
   },
 });
+
+function requireForLance({ approximate, memory }: Flags, hasCorpus: boolean): void {
+  if (!hasCorpus)
+    throw new UsageError("index: name a corpus; a LanceDB table gets its vectors when it is built");
+  if (approximate || memory !== undefined)
+    throw new UsageError(
+      `index: ${approximate ? "--approximate" : "--memory"} is for index folders; LanceDB decides that by itself`,
+    );
+}
 
 /** Options that would be ignored are refused. */
 function requireUsed(

@@ -15,6 +15,7 @@ import { Closers } from "../../shared/closers.ts";
 import { exists } from "../../shared/files.ts";
 import { processWorld } from "../../training/world.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
+import { isLancePlace, openLance } from "../lance-table.ts";
 import { requireNewPath } from "../new-path.ts";
 import { searchFlags, searchOptions } from "../search-flags.ts";
 import { commandLine } from "../shell-word.ts";
@@ -26,7 +27,7 @@ export const searchCommand = defineCommand({
     "With --queries and --run a whole file of queries is answered, into a TREC run that forager score and trec_eval\n" +
     'read. A query is a line of JSON: its id is "id" or "_id", its text "text", "query" or "question".',
   args: [
-    { name: "INDEX", doc: "a folder made by forager index" },
+    { name: "INDEX", doc: "a folder made by forager index, or s3://BUCKET/PREFIX" },
     { name: "QUERY", doc: "what to look for, in quotes", isOptional: true },
   ],
   options: {
@@ -67,10 +68,9 @@ export const searchCommand = defineCommand({
     if (query !== undefined) await requireShort(query, folder, options);
     const opened = new Closers();
     try {
-      const search = await openSearch(folder, searchOptions(options), processWorld(io));
-      opened.defer(() => search.close());
-      const retriever = await recorded(search.retriever, record, opened);
-      if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3, index: search.index }, io);
+      const { retriever: found, index } = await openAny(folder, options, { io, opened });
+      const retriever = await recorded(found, record, opened);
+      if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3, index }, io);
       if (isOne) return await searchOne(retriever, { query, k: k ?? 3 }, io);
       return await searchAll(retriever, { queries: read, k: k ?? 20, path: run as string }, io);
     } finally {
@@ -94,6 +94,23 @@ async function requireShort(
   );
 }
 
+interface PassageFinder {
+  passageById(id: string): Passage | undefined;
+}
+
+/** An index folder or a LanceDB table; only the first finds passages by id. */
+async function openAny(
+  place: string,
+  flags: Parameters<typeof searchOptions>[0],
+  { io, opened }: { readonly io: CommandIo; readonly opened: Closers },
+): Promise<{ readonly retriever: Retriever; readonly index?: PassageFinder }> {
+  const options = searchOptions(flags);
+  if (await isLancePlace(place)) return { retriever: await openLance(place, options, { io, opened }) };
+  const search = await openSearch(place, options, processWorld(io));
+  opened.defer(() => search.close());
+  return search;
+}
+
 async function recorded(retriever: Retriever, file: string | undefined, opened: Closers): Promise<Retriever> {
   if (file === undefined) return retriever;
   const recording = await recordRetriever(retriever, file);
@@ -105,7 +122,7 @@ interface Explained {
   readonly query: string;
   readonly k: number;
   /** For the titles of what an early stage found and a later one dropped. */
-  readonly index: { passageById(id: string): Passage | undefined };
+  readonly index: PassageFinder | undefined;
 }
 
 async function explainOne(
@@ -119,7 +136,7 @@ async function explainOne(
     { now: io.progress.now, signal: io.signal },
   );
   const titles = new Map(answer.map(({ passage }) => [passage.id, passage.title]));
-  const titleOf = (id: string): string => titles.get(id) ?? index.passageById(id)?.title ?? "";
+  const titleOf = (id: string): string => titles.get(id) ?? index?.passageById(id)?.title ?? "";
   for (const stage of stages) io.print(stageText(stage, { k, titleOf }));
   return { json: { stages, results: answer.map(resultJson) } };
 }
