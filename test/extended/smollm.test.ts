@@ -70,7 +70,7 @@ describe.skipIf(!isThere)(title, () => {
     report = JSON.parse(await ask(JSON.stringify({ folder, file, texts, nasty, chats }))) as Report;
     engine = await EmbeddedEngine.open(join(folder, file), { threads: 2, tokenBudget: 2048, maxSlots: 4 });
   });
-  afterAll(() => engine.close());
+  afterAll(() => engine?.close());
 
   test("has as many parameters as for transformers", () => {
     expect(engine.parameterCount).toBe(report.parameters);

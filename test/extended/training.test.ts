@@ -20,8 +20,8 @@ const recipe = (index: string): string => `name: real
 data:
   type: files
   corpus: ${join(data, "corpus.jsonl")}
-  index: ${index}
   questions: { train: ${join(data, "train.jsonl")}, evaluation: [${questionFiles.join(", ")}] }
+retriever: { type: index, path: ${index} }
 environment: { codec: search-r1, prompt: bare, k: 3, maxSearches: 2, maxTurnTokens: 8, maxObservationTokens: 64 }
 model:
   { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 1, feedForward: 32, contextLength: 512, vocabularySize: 400 }
