@@ -116,7 +116,7 @@ const factNames =
   /^(corpus_?hash|index_?hash|method|corpus(_size)?|num_(documents|docs|passages)|model|encoder|index(_type|_name)?|dataset|name)$/i;
 
 /** The scalars of a reply that say what is searched, also one or two levels down. */
-export function statedFacts(reply: unknown, depth = 0): Facts {
+function statedFacts(reply: unknown, depth = 0): Facts {
   if (!isFields(reply)) return {};
   const facts: Record<string, string | number | boolean> = {};
   for (const [key, value] of Object.entries(reply)) {
