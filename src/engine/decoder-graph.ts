@@ -4,13 +4,14 @@
  */
 import { projectHeads } from "./attention-projection.ts";
 import type { Graph, Tensor } from "./graph.ts";
+import { type AdaptedModel, adapterShapes } from "./lora.ts";
+import { type Adapter, adaptedLinear, findAdapter } from "./lora-graph.ts";
 import { headSize, type ModelOptions, parameterShapes } from "./model-options.ts";
 import {
   add,
   attention,
   gatedSilu,
   gatherRows,
-  linear,
   type RotaryTables,
   reshape,
   rmsNorm,
@@ -29,16 +30,19 @@ const GT = "GT";
 /** Positions in the rotary tables. */
 const P = "P";
 
-/** Declares all parameters of the model as inputs of the graph. */
+/** Declares all parameters of the model, and its adapters, as inputs of the graph; those in `trainable` get gradients. */
 export function declareParameters(
   graph: Graph,
-  model: ModelOptions,
-  trainable: boolean,
+  { model, lora }: AdaptedModel,
+  trainable: ReadonlySet<string>,
 ): Map<string, Tensor> {
-  const declare = trainable
-    ? (name: string, shape: readonly number[]) => graph.parameter(name, shape)
-    : (name: string, shape: readonly number[]) => graph.input(name, shape);
-  return new Map([...parameterShapes(model)].map(([name, shape]) => [name, declare(name, shape)]));
+  const shapes = [...parameterShapes(model), ...(lora ? adapterShapes(model, lora) : [])];
+  return new Map(
+    shapes.map(([name, shape]) => [
+      name,
+      trainable.has(name) ? graph.parameter(name, shape) : graph.input(name, shape),
+    ]),
+  );
 }
 
 /** Declares all parameters of the model as weights of the graph, fixed when its session is made. */
@@ -58,67 +62,119 @@ export function outputWeight(parameters: Parameters): Tensor {
   return parameters.get("lm_head.weight") ?? parameter(parameters, "model.embed_tokens.weight");
 }
 
-/** Adds the network up to its final normalisation; returns the hidden states (N, width). Feeds: `decoderFeeds`. */
-export function buildDecoder(graph: Graph, model: ModelOptions, parameters: Parameters): Tensor {
+/** What all layers of a graph share. */
+export interface LayerTables {
+  readonly rotary: RotaryTables;
+  readonly mask: Tensor;
+}
+
+/** Declares positions, rotary tables and causal mask as inputs of the graph. */
+export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
   const half = headSize(model) / 2;
-  const tokens = graph.input("tokens", [N], "int64");
   const rotary: RotaryTables = {
     positions: graph.input("positions", [B, T], "int64"),
     cosine: graph.input("cosine", [P, half]),
     sine: graph.input("sine", [P, half]),
     negatedSine: graph.input("negatedSine", [P, half]),
   };
-  const mask = graph.input("mask", [GT, T]);
+  return { rotary, mask: graph.input("mask", [GT, T]) };
+}
+
+/** Adds the network up to its final normalisation; returns the hidden states (N, width). Feeds: `decoderFeeds`. */
+export function buildDecoder(graph: Graph, adapted: AdaptedModel, parameters: Parameters): Tensor {
+  const { model } = adapted;
+  const tokens = graph.input("tokens", [N], "int64");
+  const tables = declareTables(graph, model);
   let hidden = gatherRows(graph, parameter(parameters, "model.embed_tokens.weight"), tokens);
   for (let layer = 0; layer < model.layers; layer++) {
-    const inLayer = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}`);
-    const weight = (name: string): Tensor => inLayer(`${name}.weight`);
-    const attended = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
-    hidden = add(graph, hidden, selfAttention(graph, attended, { model, rotary, mask, parameter: inLayer }));
-    const normalized = rmsNorm(graph, hidden, weight("post_attention_layernorm"), model.rmsEpsilon);
-    const gate = linear(graph, normalized, weight("mlp.gate_proj"));
-    const up = linear(graph, normalized, weight("mlp.up_proj"));
-    hidden = add(graph, hidden, linear(graph, gatedSilu(graph, gate, up), weight("mlp.down_proj")));
+    const inLayer = layerParameters(parameters, layer, adapted);
+    hidden = buildLayer(graph, hidden, { model, ...tables, ...inLayer, keep: (value) => value });
   }
   return rmsNorm(graph, hidden, parameter(parameters, "model.norm.weight"), model.rmsEpsilon);
 }
 
-interface AttentionSetting {
-  readonly model: ModelOptions;
-  readonly rotary: RotaryTables;
-  readonly mask: Tensor;
-  /** A parameter of the layer by its name below `model.layers.N`. */
+/**
+ * Marks a value inside a layer that the way back needs and that is dear to compute again; returns the value to go on
+ * with. A graph of the way there notes it as an output, one of the way back reads it as an input instead.
+ */
+export type Keep = (value: Tensor, name: string) => Tensor;
+
+export interface LayerParameters {
+  /** A parameter of the layer by its name below `model.layers.N`, such as `mlp.up_proj.weight`. */
   readonly parameter: (name: string) => Tensor;
+  /** The adapter of a projection of the layer, such as `mlp.up_proj`, if it has one. */
+  readonly adapter: (name: string) => Adapter | undefined;
+}
+
+/** The parameters and adapters of layer number `layer` among those of the model. */
+export function layerParameters(
+  parameters: Parameters,
+  layer: number,
+  { lora }: Pick<AdaptedModel, "lora">,
+): LayerParameters {
+  const prefix = `model.layers.${layer}.`;
+  return {
+    parameter: (name) => parameter(parameters, prefix + name),
+    adapter: (name) => findAdapter(parameters, prefix + name, lora),
+  };
+}
+
+export interface LayerSetting extends LayerTables, LayerParameters {
+  readonly model: ModelOptions;
+  readonly keep: Keep;
+}
+
+/** Adds one decoder layer: hidden states (N, width) to hidden states (N, width). */
+export function buildLayer(graph: Graph, hidden: Tensor, setting: LayerSetting): Tensor {
+  const { model, parameter, keep } = setting;
+  const weight = (name: string): Tensor => parameter(`${name}.weight`);
+  const attended = rmsNorm(graph, hidden, weight("input_layernorm"), model.rmsEpsilon);
+  const between = keep(add(graph, hidden, selfAttention(graph, attended, setting)), "between");
+  const normalized = rmsNorm(graph, between, weight("post_attention_layernorm"), model.rmsEpsilon);
+  const gate = keep(project(graph, normalized, { ...setting, name: "mlp.gate_proj" }), "gate");
+  const up = keep(project(graph, normalized, { ...setting, name: "mlp.up_proj" }), "up");
+  const activated = gatedSilu(graph, gate, up);
+  return add(graph, between, project(graph, activated, { ...setting, name: "mlp.down_proj" }));
+}
+
+/** A projection of a layer that has no bias, with its adapter. */
+function project(graph: Graph, x: Tensor, setting: LayerParameters & { readonly name: string }): Tensor {
+  const { parameter, adapter, name } = setting;
+  return adaptedLinear(graph, x, { weight: parameter(`${name}.weight`), adapter: adapter(name) });
 }
 
 /**
  * Grouped-query attention: the query heads that share a key head are stacked along time, so that keys and
  * values are never repeated in memory; the mask is stacked likewise.
  */
-function selfAttention(graph: Graph, x: Tensor, setting: AttentionSetting): Tensor {
-  const { model, rotary, mask, parameter } = setting;
+function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
+  const { model, rotary, mask, parameter, adapter, keep } = setting;
   const { heads, keyValueHeads } = model;
   const size = headSize(model);
   const groupSize = heads / keyValueHeads;
-  const project = (name: "q" | "k" | "v"): Tensor =>
-    projectHeads(graph, x, { model, parameter, sizes: [B, T], name });
+  const headsOf = (name: "q" | "k" | "v"): Tensor =>
+    projectHeads(graph, x, { model, parameter, adapter, sizes: [B, T], name });
   const byHead = (projected: Tensor): Tensor =>
     transpose(graph, reshape(graph, projected, [B, T, keyValueHeads, size]), [0, 2, 1, 3]);
-  const query = rotate(graph, project("q"), rotary);
+  const query = rotate(graph, headsOf("q"), rotary);
   const grouped = reshape(graph, query, [B, T, keyValueHeads, groupSize, size]);
   const output = attention(
     graph,
     {
-      query: reshape(graph, transpose(graph, grouped, [0, 2, 3, 1, 4]), [B, keyValueHeads, GT, size]),
-      key: byHead(rotate(graph, project("k"), rotary)),
-      value: byHead(project("v")),
+      query: keep(
+        reshape(graph, transpose(graph, grouped, [0, 2, 3, 1, 4]), [B, keyValueHeads, GT, size]),
+        "query",
+      ),
+      key: keep(byHead(rotate(graph, headsOf("k"), rotary)), "key"),
+      value: keep(byHead(headsOf("v")), "value"),
       mask,
+      keep: (output) => keep(output, "attended"),
     },
     1 / Math.sqrt(size),
   );
   const stacked = reshape(graph, output, [B, keyValueHeads, groupSize, T, size]);
   const joined = reshape(graph, transpose(graph, stacked, [0, 3, 1, 2, 4]), [N, heads * size]);
-  return linear(graph, joined, parameter("self_attn.o_proj.weight"));
+  return project(graph, joined, { ...setting, name: "self_attn.o_proj" });
 }
 
 /** 0 where a token may look, a large negative number where it may not: (groupSize * T, T). */

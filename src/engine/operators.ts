@@ -13,14 +13,17 @@ const microsoft = "com.microsoft";
 
 export function add(graph: Graph, a: Tensor, b: Tensor): Tensor {
   return graph.node("Add", [a, b], broadcastShape(a, b), {
-    backward: (gradient) => [sumTo(graph, gradient, a.shape), sumTo(graph, gradient, b.shape)],
+    backward: (gradient) => [
+      a.requiresGradient ? sumTo(graph, gradient, a.shape) : undefined,
+      b.requiresGradient ? sumTo(graph, gradient, b.shape) : undefined,
+    ],
   });
 }
 
 export function subtract(graph: Graph, a: Tensor, b: Tensor): Tensor {
   return graph.node("Sub", [a, b], broadcastShape(a, b), {
     backward: (gradient) => [
-      sumTo(graph, gradient, a.shape),
+      a.requiresGradient ? sumTo(graph, gradient, a.shape) : undefined,
       b.requiresGradient ? sumTo(graph, graph.node("Neg", [gradient], gradient.shape), b.shape) : undefined,
     ],
   });
@@ -54,7 +57,7 @@ export function transpose(graph: Graph, x: Tensor, permutation: readonly number[
   });
 }
 
-/** A linear layer: x (N, in) times weight (out, in) transposed, plus an optional bias (out). */
+/** A linear layer: x (N, in) times weight (out, in) transposed, plus an optional bias (out) or summand (N, out). */
 export function linear(graph: Graph, x: Tensor, weight: Tensor, bias?: Tensor): Tensor {
   const [rows] = x.shape as [Dimension];
   const [out] = weight.shape as [Dimension];
@@ -66,7 +69,7 @@ export function linear(graph: Graph, x: Tensor, weight: Tensor, bias?: Tensor): 
       weight.requiresGradient
         ? graph.node("Gemm", [gradient, x], weight.shape, { attributes: { transA: 1 } })
         : undefined,
-      bias ? sumTo(graph, gradient, bias.shape) : undefined,
+      bias?.requiresGradient ? sumTo(graph, gradient, bias.shape) : undefined,
     ],
   });
 }
@@ -127,13 +130,17 @@ export function rmsNorm(graph: Graph, x: Tensor, weight: Tensor, epsilon: number
     {
       attributes: { axis: -1, epsilon: { float: epsilon } },
       backward: (gradient) => {
-        const normalized = graph.node("Mul", [x, inverse as Tensor], x.shape);
-        const scaled = graph.node("Mul", [gradient, weight], x.shape);
-        const along = meanOfLastDimension(graph, graph.node("Mul", [scaled, normalized], x.shape));
-        const centred = graph.node("Sub", [scaled, graph.node("Mul", [normalized, along], x.shape)], x.shape);
+        const product = (a: Tensor, b: Tensor): Tensor => graph.node("Mul", [a, b], x.shape);
+        const normalized = product(x, inverse as Tensor);
+        const inputGradient = (): Tensor => {
+          const scaled = product(gradient, weight);
+          const along = meanOfLastDimension(graph, product(scaled, normalized));
+          const centred = graph.node("Sub", [scaled, product(normalized, along)], x.shape);
+          return product(centred, inverse as Tensor);
+        };
         return [
-          graph.node("Mul", [centred, inverse as Tensor], x.shape),
-          sumTo(graph, graph.node("Mul", [gradient, normalized], x.shape), weight.shape),
+          x.requiresGradient ? inputGradient() : undefined,
+          weight.requiresGradient ? sumTo(graph, product(gradient, normalized), weight.shape) : undefined,
         ];
       },
     },
@@ -166,31 +173,42 @@ export function rotate(graph: Graph, x: Tensor, tables: RotaryTables): Tensor {
   });
 }
 
+export interface AttentionInputs {
+  readonly query: Tensor;
+  readonly key: Tensor;
+  readonly value: Tensor;
+  readonly mask: Tensor;
+  /** May put a value from an earlier run in the output's place, from which the way back then reads. */
+  readonly keep?: (output: Tensor) => Tensor;
+}
+
 /**
  * softmax(q k^T * scale + mask) v over equal leading dimensions: q (…, Q, D), k and v (…, K, D), mask (Q, K).
  * The derivative of the softmax needs the row sums of gradient times weights; they equal those of gradient
  * times output (Dao et al., 2022), which are D wide instead of K.
  */
-export function attention(
-  graph: Graph,
-  inputs: { readonly query: Tensor; readonly key: Tensor; readonly value: Tensor; readonly mask: Tensor },
-  scale: number,
-): Tensor {
-  const { query, key, value, mask } = inputs;
+export function attention(graph: Graph, inputs: AttentionInputs, scale: number): Tensor {
+  const { query, key, value, mask, keep } = inputs;
   const scores = batchedProduct(graph, detach(query), detach(key), { transposeB: true, scale });
   const masked = graph.node("Add", [scores, mask], scores.shape);
   const weights = graph.node("Softmax", [masked], scores.shape, { attributes: { axis: -1 } });
-  const output = batchedProduct(graph, weights, detach(value));
+  const product = batchedProduct(graph, weights, detach(value));
+  const output = keep ? keep(product) : product;
   return graph.withBackward(output, [query, key, value], (gradient) => {
+    const ofValue = value.requiresGradient
+      ? batchedProduct(graph, weights, gradient, { transposeA: true })
+      : undefined;
+    if (!query.requiresGradient && !key.requiresGradient) return [undefined, undefined, ofValue];
     const weightGradient = batchedProduct(graph, gradient, value, { transposeB: true });
-    const product = graph.node("Mul", [gradient, output], output.shape);
-    const rowSums = sumOfLastDimension(graph, product);
+    const rowSums = sumOfLastDimension(graph, graph.node("Mul", [gradient, output], output.shape));
     const centred = graph.node("Sub", [weightGradient, rowSums], scores.shape);
     const scoreGradient = graph.node("Mul", [centred, weights], scores.shape);
     return [
-      batchedProduct(graph, scoreGradient, key, { scale }),
-      batchedProduct(graph, scoreGradient, query, { transposeA: true, scale }),
-      batchedProduct(graph, weights, gradient, { transposeA: true }),
+      query.requiresGradient ? batchedProduct(graph, scoreGradient, key, { scale }) : undefined,
+      key.requiresGradient
+        ? batchedProduct(graph, scoreGradient, query, { transposeA: true, scale })
+        : undefined,
+      ofValue,
     ];
   });
 }
@@ -202,10 +220,12 @@ export function gatedSilu(graph: Graph, gate: Tensor, up: Tensor): Tensor {
   const sigmoid = graph.node("Sigmoid", [gate], shape);
   const silu = elementwise("Mul", gate, sigmoid);
   return graph.withBackward(elementwise("Mul", silu, up), [gate, up], (gradient) => {
+    const ofUp = up.requiresGradient ? elementwise("Mul", gradient, silu) : undefined;
+    if (!gate.requiresGradient) return [undefined, ofUp];
     // d silu / d gate = sigmoid + silu (1 - sigmoid)
     const complement = elementwise("Sub", graph.scalar(1), sigmoid);
     const slope = elementwise("Add", sigmoid, elementwise("Mul", silu, complement));
-    return [elementwise("Mul", elementwise("Mul", gradient, up), slope), elementwise("Mul", gradient, silu)];
+    return [elementwise("Mul", elementwise("Mul", gradient, up), slope), ofUp];
   });
 }
 
