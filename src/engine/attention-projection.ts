@@ -3,13 +3,16 @@
  * Qwen2; in Qwen3 each head's queries and keys are then normalised by themselves.
  */
 import type { Dimension, Graph, Tensor } from "./graph.ts";
+import { type Adapter, adaptedLinear } from "./lora-graph.ts";
 import { hasAttentionBias, hasQueryKeyNorm, headSize, type ModelOptions } from "./model-options.ts";
-import { linear, reshape, rmsNorm } from "./operators.ts";
+import { reshape, rmsNorm } from "./operators.ts";
 
 export interface ProjectionSetting {
   readonly model: ModelOptions;
   /** A parameter of the layer by its name below `model.layers.N`, such as `self_attn.q_proj.weight`. */
   readonly parameter: (name: string) => Tensor;
+  /** The adapter of a projection of the layer, such as `self_attn.q_proj`; absent: none has one. */
+  readonly adapter?: (name: string) => Adapter | undefined;
   /** Sequences and tokens of a sequence, whose product is the rows of x. */
   readonly sizes: readonly [Dimension, Dimension];
 }
@@ -23,8 +26,12 @@ export function projectHeads(
   const { model, parameter, sizes, name } = setting;
   const size = headSize(model);
   const heads = name === "q" ? model.heads : model.keyValueHeads;
-  const bias = hasAttentionBias(model) ? parameter(`self_attn.${name}_proj.bias`) : undefined;
-  const projected = linear(graph, x, parameter(`self_attn.${name}_proj.weight`), bias);
+  const projection = `self_attn.${name}_proj`;
+  const projected = adaptedLinear(graph, x, {
+    weight: parameter(`${projection}.weight`),
+    bias: hasAttentionBias(model) ? parameter(`${projection}.bias`) : undefined,
+    adapter: setting.adapter?.(projection),
+  });
   const joined = [...sizes, heads * size];
   if (name === "v" || !hasQueryKeyNorm(model)) return reshape(graph, projected, joined);
   const split = reshape(graph, projected, [...sizes, heads, size]);

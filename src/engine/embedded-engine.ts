@@ -62,7 +62,7 @@ export class EmbeddedEngine implements Engine {
     this.parameterCount = parameterCount(model);
     this.#parameters = parameters;
     this.#options = options;
-    this.#sequences = new SequenceRunner(model, options);
+    this.#sequences = new SequenceRunner({ model }, options);
     this.#decoding = decoding;
     this.#policy = new EmbeddedPolicy({
       identity: { type: "embedded", model: name },

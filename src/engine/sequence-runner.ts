@@ -4,8 +4,8 @@ import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
 import { canonicalJson } from "../shared/hash.ts";
 import type { LossReport } from "./engine.ts";
+import type { AdaptedModel } from "./lora.ts";
 import { type MicroBatch, planMicroBatches } from "./micro-batch.ts";
-import type { ModelOptions } from "./model-options.ts";
 import { type Parameter, type ParameterSet, parameterFeeds } from "./parameters.ts";
 import type { Feed, SessionOptions } from "./session.ts";
 import {
@@ -21,12 +21,12 @@ export interface SequenceRunnerOptions extends SessionOptions {
 }
 
 export class SequenceRunner {
-  readonly #model: ModelOptions;
+  readonly #adapted: AdaptedModel;
   readonly #options: SequenceRunnerOptions;
   readonly #graphs = new Map<string, Promise<SequenceGraph>>();
 
-  constructor(model: ModelOptions, options: SequenceRunnerOptions) {
-    this.#model = model;
+  constructor(adapted: AdaptedModel, options: SequenceRunnerOptions) {
+    this.#adapted = adapted;
     this.#options = options;
   }
 
@@ -36,7 +36,7 @@ export class SequenceRunner {
     for (const microBatch of this.#plan(batch)) {
       const graph = await this.#graph();
       const data = microBatch.members.map((index) => batch[index] as Datum);
-      const selection = sequenceFeeds(data, microBatch.time, { model: this.#model });
+      const selection = sequenceFeeds(data, microBatch.time, this.#adapted);
       const feeds = new Map([...selection.feeds, ...parameterFeeds(parameters)]);
       const results = await graph.session.run(feeds, [graph.logprobs]);
       scatter((results.get(graph.logprobs) as Feed).data as Float32Array, selection, {
@@ -47,7 +47,7 @@ export class SequenceRunner {
     return logprobs;
   }
 
-  /** Adds the gradient of the loss to `gradients` in place. Log-probabilities of weightless targets are 0. */
+  /** Adds the gradient of the loss to `gradients` of what is trained, in place. Log-probabilities of weightless targets are 0. */
   async forwardBackward(
     parameters: ParameterSet,
     batch: readonly Datum[],
@@ -60,7 +60,7 @@ export class SequenceRunner {
       const data = microBatch.members.map((index) => batch[index] as Datum);
       if (data.every(({ weights }) => weights.every((weight) => weight === 0))) continue;
       const graph = await this.#graph(loss);
-      const selection = sequenceFeeds(data, microBatch.time, { model: this.#model, loss });
+      const selection = sequenceFeeds(data, microBatch.time, { model: this.#adapted.model, loss });
       const feeds = new Map([
         ...selection.feeds,
         ...parameterFeeds(parameters),
@@ -86,7 +86,7 @@ export class SequenceRunner {
   }
 
   #plan(batch: readonly Datum[]): MicroBatch[] {
-    const { contextLength } = this.#model;
+    const { contextLength } = this.#adapted.model;
     for (const { inputs } of batch) {
       assert(
         inputs.length <= contextLength,
@@ -101,7 +101,7 @@ export class SequenceRunner {
     const key = canonicalJson(loss ?? null);
     const known = this.#graphs.get(key);
     if (known) return known;
-    const created = createSequenceGraph(this.#model, { ...this.#options, ...(loss && { loss }) });
+    const created = createSequenceGraph(this.#adapted, { ...this.#options, ...(loss && { loss }) });
     this.#graphs.set(key, created);
     return created;
   }

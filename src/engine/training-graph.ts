@@ -6,9 +6,10 @@
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
-import { buildDecoder, causalMask, declareParameters, outputWeight } from "./decoder-graph.ts";
+import { buildDecoder, causalMask, declareParameters, outputWeight, parameter } from "./decoder-graph.ts";
 import { differentiate } from "./differentiate.ts";
 import { Graph, type Tensor } from "./graph.ts";
+import { type AdaptedModel, trainableNames } from "./lora.ts";
 import { buildLoss, declareLossInputs, type LossInputs, lossInputNames } from "./loss-graph.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import { gatherRows, linear, logSoftmaxAt } from "./operators.ts";
@@ -24,18 +25,19 @@ export interface SequenceGraph {
   readonly logprobs: string;
   /** The summed loss; absent from a graph without a loss. */
   readonly loss?: string;
-  /** By parameter name: the output that holds accumulator plus gradient. */
+  /** By name of a trainable parameter: the output that holds accumulator plus gradient. */
   readonly gradientOutputs: ReadonlyMap<string, string>;
 }
 
-/** Builds the graph for batches of any size; with a loss it also differentiates it. */
+/** Builds the graph for batches of any size; with a loss it also differentiates it with respect to what is trained. */
 export async function createSequenceGraph(
-  model: ModelOptions,
+  adapted: AdaptedModel,
   options: SessionOptions & { readonly loss?: Loss },
 ): Promise<SequenceGraph> {
   const graph = new Graph();
-  const parameters = declareParameters(graph, model, options.loss !== undefined);
-  const hidden = buildDecoder(graph, model, parameters);
+  const names = options.loss ? [...trainableNames(adapted)] : [];
+  const parameters = declareParameters(graph, adapted, new Set(names));
+  const hidden = buildDecoder(graph, adapted, parameters);
   const selected = gatherRows(graph, hidden, graph.input("selected", [selectedCount], "int64"));
   const logits = linear(graph, selected, outputWeight(parameters));
   const logprobs = logSoftmaxAt(graph, logits, graph.input("targets", [selectedCount], "int64"));
@@ -45,10 +47,8 @@ export async function createSequenceGraph(
   }
   const inputs = declareLossInputs(graph, options.loss, selectedCount);
   const { loss, derivative } = buildLoss(graph, options.loss, logprobs, inputs);
-  const names = [...parameters.keys()];
-  const gradients = differentiate(graph, { output: logprobs, gradient: derivative }, [
-    ...parameters.values(),
-  ]);
+  const trainable = names.map((name) => parameter(parameters, name));
+  const gradients = differentiate(graph, { output: logprobs, gradient: derivative }, trainable);
   const sums = gradients.map((gradient, index) => accumulate(graph, names[index] as string, gradient));
   const session = await Session.create(graph, [loss, logprobs, ...sums], options);
   const gradientOutputs = new Map(names.map((name, index) => [name, (sums[index] as Tensor).name]));

@@ -1,0 +1,153 @@
+/**
+ * The adapters of LoRA as arrays (`lora-options.ts` says what they are): which there are, how they start, and how they are
+ * added to the weights they belong to. Names are PEFT's without its prefix: `…q_proj.lora_A.weight` (rank, in) and
+ * `…q_proj.lora_B.weight` (out, rank).
+ */
+import { EngineError } from "../errors.ts";
+import { random } from "../shared/random.ts";
+import type { LoraOptions } from "./lora-options.ts";
+import { type ModelOptions, parameterShapes } from "./model-options.ts";
+import type { Parameter, ParameterSet } from "./parameters.ts";
+
+/** A model and what is trained of it: all of its weights or, with `lora`, adapters beside them. */
+export interface AdaptedModel {
+  readonly model: ModelOptions;
+  readonly lora?: LoraOptions;
+}
+
+/** Of one adapted projection: the names of its weight and of its two adapters, and the weight's shape (out, in). */
+interface Target {
+  readonly weight: string;
+  readonly down: string;
+  readonly up: string;
+  readonly shape: readonly [number, number];
+}
+
+/** Names of the two adapters of the projection `name`, such as `model.layers.0.mlp.up_proj`. */
+export function adapterNames(name: string): { readonly down: string; readonly up: string } {
+  return { down: `${name}.lora_A.weight`, up: `${name}.lora_B.weight` };
+}
+
+/** What the product of the adapters is multiplied by. */
+export function adapterScale({ alpha, rank }: LoraOptions): number {
+  return alpha / rank;
+}
+
+/** Names and shapes of all adapters, in the order of the network. */
+export function adapterShapes(model: ModelOptions, lora: LoraOptions): Map<string, readonly number[]> {
+  return new Map(
+    adaptedProjections(model, lora).flatMap(({ down, up, shape: [rows, columns] }) => [
+      [down, [lora.rank, columns]],
+      [up, [rows, lora.rank]],
+    ]),
+  );
+}
+
+/** Names of what is trained: the adapters, or all weights of the model. */
+export function trainableNames({ model, lora }: AdaptedModel): ReadonlySet<string> {
+  return new Set((lora ? adapterShapes(model, lora) : parameterShapes(model)).keys());
+}
+
+/**
+ * Fresh adapters as PEFT starts them: A uniform within ±1/sqrt(in), which is Kaiming's rule with a = sqrt(5); B zero,
+ * so that the model computes at first what it computed before. Throws `EngineError` for a rank that is too large.
+ */
+export function initializeAdapters(
+  model: ModelOptions,
+  lora: LoraOptions,
+  seed: number,
+): Map<string, Parameter> {
+  requireRank(model, lora);
+  return new Map(
+    [...adapterShapes(model, lora)].map(([name, shape]) => {
+      const [rows, columns] = shape as [number, number];
+      const data = new Float32Array(rows * columns);
+      if (name.includes(".lora_A.")) {
+        const chance = random(seed, "adapter", name);
+        const bound = 1 / Math.sqrt(columns);
+        for (let i = 0; i < data.length; i++) data[i] = (2 * chance.next() - 1) * bound;
+      }
+      return [name, { shape, data }];
+    }),
+  );
+}
+
+/** Two matrices of a rank beyond that of their product hold more numbers than the weight itself. */
+function requireRank(model: ModelOptions, lora: LoraOptions): void {
+  for (const { weight, shape } of adaptedProjections(model, lora)) {
+    if (lora.rank <= Math.min(...shape)) continue;
+    throw new EngineError(
+      `engine.lora.rank is ${lora.rank}, but ${weight} has only shape [${shape}]; lower the rank to at most ${Math.min(...shape)}, or leave that projection out of engine.lora.targets`,
+    );
+  }
+}
+
+/**
+ * The weights of the model with the adapters added: W + scale B A for each target in a new array, all other arrays
+ * as they are in `base`, which is not changed.
+ */
+export function mergeAdapters(
+  base: ParameterSet,
+  adapters: ParameterSet,
+  setting: AdaptedModel & { readonly lora: LoraOptions },
+): Map<string, Parameter> {
+  const merged = new Map(base);
+  for (const { weight, down, up } of adaptedProjections(setting.model, setting.lora)) {
+    const { shape, data } = base.get(weight) as Parameter;
+    const sum = data.slice();
+    addProduct(sum, {
+      up: (adapters.get(up) as Parameter).data,
+      down: (adapters.get(down) as Parameter).data,
+      rank: setting.lora.rank,
+      scale: adapterScale(setting.lora),
+    });
+    merged.set(weight, { shape, data: sum });
+  }
+  return merged;
+}
+
+interface Factors {
+  readonly up: Float32Array;
+  readonly down: Float32Array;
+  readonly rank: number;
+  readonly scale: number;
+}
+
+/** Adds scale B A to `target` (out, in) in place. */
+function addProduct(target: Float32Array, { up, down, rank, scale }: Factors): void {
+  const columns = down.length / rank;
+  const rows = target.length / columns;
+  for (let row = 0; row < rows; row++) {
+    const line = target.subarray(row * columns, (row + 1) * columns);
+    for (let k = 0; k < rank; k++) {
+      const factor = scale * (up[row * rank + k] as number);
+      if (factor !== 0) addScaled(line, down.subarray(k * columns, (k + 1) * columns), factor);
+    }
+  }
+}
+
+function addScaled(target: Float32Array, values: Float32Array, factor: number): void {
+  for (let i = 0; i < target.length; i++) target[i] = (target[i] as number) + factor * (values[i] as number);
+}
+
+const modules: Readonly<Record<string, string>> = {
+  q_proj: "self_attn",
+  k_proj: "self_attn",
+  v_proj: "self_attn",
+  o_proj: "self_attn",
+  gate_proj: "mlp",
+  up_proj: "mlp",
+  down_proj: "mlp",
+};
+
+function adaptedProjections(model: ModelOptions, { targets }: LoraOptions): Target[] {
+  const names = new Set<string>(targets.map((target) => `${modules[target]}.${target}.weight`));
+  const shapes = [...parameterShapes(model)].filter(([name]) =>
+    names.has(name.replace(/^model\.layers\.\d+\./, "")),
+  );
+  return shapes.map(([weight, shape]) => ({
+    weight,
+    shape: shape as readonly [number, number],
+    ...adapterNames(weight.slice(0, -".weight".length)),
+  }));
+}
