@@ -95,7 +95,7 @@ async function outcome(variant: Variant, setting: Setting): Promise<Outcome> {
   const start = await warm.latestCheckpoint();
   if (!start) throw new Error(`${warm.path} has no checkpoint; remove it and run again`);
   const run = await finished(
-    { ...recipe, model: { type: "checkpoint", path: start.path }, stages: recipe.stages.slice(-1) },
+    { ...recipe, model: { type: "pretrained", source: start.path }, stages: recipe.stages.slice(-1) },
     join(out, `${variant.name.replaceAll(/[^a-z0-9]+/g, "-")}-seed${seed}`),
   );
   const evaluations = await run.readEvaluations();

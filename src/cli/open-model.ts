@@ -8,8 +8,8 @@ import type { Checkpoint } from "../reporting/checkpoint-folders.ts";
 import type { RunPosition } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { exists } from "../shared/files.ts";
+import { openEngine } from "../training/open-engine.ts";
 import { positionAfter } from "../training/position.ts";
-import { openEngine } from "../training/setup.ts";
 
 export interface ModelSource {
   readonly recipe: Recipe;

@@ -13,10 +13,15 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
   }),
   z.strictObject({
     type: z.literal("files").describe("A corpus and questions from files."),
+    folder: path
+      .optional()
+      .describe(
+        "Where relative paths of corpus and questions start; itself relative to the recipe's folder. Absent: the recipe's folder.",
+      ),
     corpus: paths
       .optional()
       .describe(
-        "Files or folders of passages, in any format of docs/corpora.md. Needed by retriever.type bm25; with index, the index must be of it. Paths are relative to the recipe's folder.",
+        "Files or folders of passages, in any format of docs/corpora.md. Needed by retriever.type bm25; with index, the index must be of it. Paths are relative to data.folder.",
       ),
     reading: z
       .strictObject({

@@ -33,7 +33,7 @@ data:
   corpus: passages.jsonl
   questions: { train: [a.jsonl, sub/b.jsonl], evaluation: c.jsonl }
 retriever: { type: index, path: /abs/index }
-model: { type: checkpoint, path: ../model }
+model: ../model
 stages:
   - { type: reinforcement, name: grpo, steps: 1, questionsPerStep: 1, schedule: { learningRate: 0.1 } }
 `;
@@ -71,13 +71,41 @@ describe("a recipe that is right", () => {
       corpus: "/recipes/passages.jsonl",
       questions: { train: ["/recipes/a.jsonl", "/recipes/sub/b.jsonl"], evaluation: "/here/d.jsonl" },
     });
-    expect(model).toMatchObject({ path: resolve("/model") });
+    expect(model).toEqual({ type: "pretrained", source: resolve("/model") });
     expect(retriever).toMatchObject({ path: "/abs/index" });
     const elsewhere = parse(
       files,
       "retriever={type: lance, uri: 's3://bucket/wiki', encoder: {model: hf:a/b}}",
     );
     expect(elsewhere.retriever).toMatchObject({ uri: "s3://bucket/wiki", encoder: { model: "hf:a/b" } });
+  });
+
+  test.each([
+    ["smollm2-135m", "smollm2-135m"],
+    ["hf:owner/name@v1", "hf:owner/name@v1"],
+    ["models/small.gguf", "/here/models/small.gguf"],
+    ["./smollm2-135m", "/here/smollm2-135m"],
+    ["/abs/model", "/abs/model"],
+    ["{type: pretrained, source: a}", "/here/a"],
+  ])("--set model=%s names a model that exists", (text, source) => {
+    expect(parse(files, `model=${text}`).model).toEqual({ type: "pretrained", source });
+    expect(parse(yaml, `model=${text}`).model).toEqual({ type: "pretrained", source });
+  });
+
+  test("has the paths of its data start at data.folder, which an override may move as a whole", () => {
+    const text = files.replace("  type: files\n", "  type: files\n  folder: sub\n");
+    const pathsOf = (...overrides: string[]) => {
+      const { data, retriever } = parse(text, ...overrides);
+      expect(retriever).toMatchObject({ path: "/abs/index" });
+      return data;
+    };
+    expect(pathsOf()).toMatchObject({ folder: "/recipes/sub", corpus: "/recipes/sub/passages.jsonl" });
+    expect(pathsOf("data.folder=mine", "data.questions.evaluation=d.jsonl")).toMatchObject({
+      folder: "/here/mine",
+      corpus: "/here/mine/passages.jsonl",
+      questions: { train: ["/here/mine/a.jsonl", "/here/mine/sub/b.jsonl"], evaluation: "/here/d.jsonl" },
+    });
+    expect(parseRecipe(resolvedYaml(parse(text)), { file: "/elsewhere/r.yaml" })).toEqual(parse(text));
   });
 
   test("may use aliases for what repeats", () => {
@@ -240,6 +268,9 @@ describe("rules that span several options", () => {
       ),
       "a supervised stage needs demonstrations",
     ],
+    ["a model of an unknown kind", files.replace("../model", "{ type: fresch }"), 'did you mean "fresh"?'],
+    ["a model that is a number", files.replace("../model", "7"), '"model": expected'],
+    ["a model without a name", files.replace("../model", '""'), '"model.source"'],
   ])("%s", (_name, text, expected) => {
     expect(messageOf(text)).toContain(expected);
   });

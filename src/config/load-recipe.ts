@@ -2,13 +2,14 @@
  * A recipe file plus overrides, through the one schema. Everything wrong with it ends as one `ConfigError` line that
  * says where (file:line, or the override), which key, what was expected and what came.
  *
- * Relative paths in a recipe are relative to the recipe's own folder, those in an override to the current folder;
- * loading makes them absolute, so that the copy in a run folder works from anywhere. Whether the files exist is
- * not looked at here.
+ * Relative paths in a recipe are relative to the recipe's own folder (those of its data to `data.folder`, where it has
+ * one), those in an override to the current folder; loading makes them absolute, so that the copy in a run folder works
+ * from anywhere. Whether the files exist is not looked at here.
  */
 import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { stringify } from "yaml";
+import { findKnownModel } from "../engine/known-models.ts";
 import { ConfigError } from "../errors.ts";
 import { fileError } from "../shared/files.ts";
 import { applyOverrides } from "./overrides.ts";
@@ -42,11 +43,16 @@ export function parseRecipe(text: string, options: LoadOptions & { readonly file
     throw new ConfigError(`${file}: the recipe is empty; start from one in recipes/`);
   if (typeof source.value !== "object" || Array.isArray(source.value))
     throw new ConfigError(`${file}:1: a recipe is a mapping of keys to values, such as "seed: 1"`);
-  const written = withAbsolutePaths(source.value, dirname(resolve(file)));
+  const home = dirname(resolve(file));
+  const here = resolve(folder);
+  const written = withAbsolutePaths(source.value, {
+    folder: home,
+    data: dataFolder(source.value, overrides, { home, here }) ?? home,
+  });
   const { value, applied } = applyOverrides(written, overrides);
   return validate(
     recipeSchema,
-    withAbsolutePaths(value, resolve(folder)),
+    withAbsolutePaths(value, { folder: here, data: here }),
     (path) => overridePlace(applied, path) ?? `${file}:${source.lineOf(path)}`,
   );
 }
@@ -58,10 +64,12 @@ export function resolvedYaml(recipe: Recipe): string {
 
 /** The keys that hold a path or a list of paths. */
 const pathKeys: readonly (readonly string[])[] = [
+  ["data", "folder"],
   ["data", "corpus"],
   ["data", "questions", "train"],
   ["data", "questions", "evaluation"],
-  ["model", "path"],
+  ["model"],
+  ["model", "source"],
   ["recordRetrieval"],
   ["retriever", "path"],
   ["retriever", "file"],
@@ -73,15 +81,36 @@ const pathKeys: readonly (readonly string[])[] = [
 /** Places that are no path: `s3://…`, `hf:…`. */
 const elsewhere = /^([a-z][a-z0-9+.-]*:\/\/|hf:)/;
 
-function withAbsolutePaths(recipe: unknown, folder: string): unknown {
-  return pathKeys.reduce((value, keys) => changeAt(value, keys, (path) => absolute(path, folder)), recipe);
+interface Bases {
+  readonly folder: string;
+  /** Base of the paths of corpus and questions. */
+  readonly data: string;
 }
 
-function absolute(value: unknown, folder: string): unknown {
-  if (Array.isArray(value)) return value.map((entry) => absolute(entry, folder));
-  const isRelative =
-    typeof value === "string" && value !== "" && !isAbsolute(value) && !elsewhere.test(value);
-  return isRelative ? resolve(folder, value) : value;
+/** The folder that `data.folder` names, by the recipe or by the last override of it; undefined where neither does. */
+function dataFolder(
+  recipe: unknown,
+  overrides: readonly string[],
+  { home, here }: { readonly home: string; readonly here: string },
+): string | undefined {
+  const { value, applied } = applyOverrides(recipe, overrides);
+  const data = (value as { data?: { folder?: unknown } | null }).data;
+  if (typeof data?.folder !== "string") return undefined;
+  return resolve(overridePlace(applied, ["data", "folder"]) === undefined ? home : here, data.folder);
+}
+
+function withAbsolutePaths(recipe: unknown, bases: Bases): unknown {
+  return pathKeys.reduce(
+    (value, keys) => changeAt(value, keys, (path) => absolute(path, keys, bases)),
+    recipe,
+  );
+}
+
+function absolute(value: unknown, keys: readonly string[], bases: Bases): unknown {
+  if (Array.isArray(value)) return value.map((entry) => absolute(entry, keys, bases));
+  if (typeof value !== "string" || value === "" || isAbsolute(value) || elsewhere.test(value)) return value;
+  if (keys[0] === "model" && findKnownModel(value) !== undefined) return value;
+  return resolve(keys[0] === "data" && keys[1] !== "folder" ? bases.data : bases.folder, value);
 }
 
 /** A copy of `value` with `change` applied at `keys`; the same value where there is nothing at `keys`. */

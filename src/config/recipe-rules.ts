@@ -23,7 +23,7 @@ interface Checked {
         readonly width: number;
         readonly heads: number;
       }
-    | { readonly type: "checkpoint" };
+    | { readonly type: "pretrained" };
   readonly stages: readonly Stage[];
 }
 
@@ -52,7 +52,7 @@ function checkCorpus({ data, retriever, model }: Checked, context: Context): voi
     issue(
       context,
       ["data", "corpus"],
-      "a fresh model learns its tokenizer from a corpus; name one, or start from a checkpoint",
+      "a fresh model learns its tokenizer from a corpus; name one, or start from a model that exists",
     );
 }
 

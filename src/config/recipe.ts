@@ -3,11 +3,11 @@
  * this file joins them and adds the rules that span several rooms. `docs/recipes.md` is made from it.
  */
 import { z } from "zod";
-import { modelOptionsSchema } from "../engine/model-options.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { evaluationOptionsSchema } from "../evaluation/evaluation-options.ts";
+import { defaultType } from "../shared/default-type.ts";
 import { dataOptionsSchema } from "./data-options.ts";
-import { defaultType } from "./default-type.ts";
+import { modelSchema } from "./model-source-options.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { retrieverSchema } from "./retriever-options.ts";
 import { stageSchema } from "./stage-options.ts";
@@ -28,16 +28,6 @@ const engineOptionsSchema = z.discriminatedUnion("type", [
   }),
 ]);
 
-const modelSchema = z.discriminatedUnion("type", [
-  modelOptionsSchema.safeExtend({
-    type: z.literal("fresh").describe("Random weights and a tokenizer trained on the corpus."),
-  }),
-  z.strictObject({
-    type: z.literal("checkpoint").describe("Weights and tokenizer of an earlier run."),
-    path: z.string().min(1).describe("Folder of a checkpoint. Relative to the recipe's folder."),
-  }),
-]);
-
 export const recipeSchema = z
   .strictObject({
     name: z
@@ -53,7 +43,9 @@ export const recipeSchema = z
       .optional()
       .describe("File to which every query and its answer is appended, for `retriever.type: replay`."),
     environment: environmentOptionsSchema.prefault({}).describe("The rules of an episode."),
-    model: modelSchema.describe("What is trained."),
+    model: modelSchema.describe(
+      "What is trained: a text names a model that exists (`model: smollm2-135m`), a mapping with `type: fresh` makes one.",
+    ),
     engine: engineOptionsSchema.prefault({}).describe("What computes."),
     stages: z.array(stageSchema).min(1).describe("What is trained on, one stage after the other."),
     evaluation: evaluationOptionsSchema

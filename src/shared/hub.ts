@@ -128,6 +128,11 @@ async function download(cache: ModelCache, path: string, options: HubOptions): P
   await writeRecord(cache);
 }
 
+/** The commit that the files of a folder of the cache are of, where the hub said so. Throws `FileError`. */
+export async function downloadedCommit(folder: string): Promise<string | undefined> {
+  return (await readRecord(folder)).commit;
+}
+
 async function writeRecord({ folder, commit, absent }: ModelCache): Promise<void> {
   const record = { commit, absent: [...absent].sort() };
   await writeFileAtomic(join(folder, RECORD), `${JSON.stringify(record, null, 2)}\n`);

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { resolvedYaml } from "../config/load-recipe.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { Stage } from "../config/stage-options.ts";
+import type { Critic } from "../engine/critic.ts";
 import type { Engine, ReferencePolicy } from "../engine/engine.ts";
 import { InterruptedError, TrainingError } from "../errors.ts";
 import { evaluate } from "../evaluation/evaluate.ts";
@@ -20,14 +21,18 @@ import { RunFolder } from "../reporting/run-folder.ts";
 import { createFolderAtomic } from "../shared/files.ts";
 import { evaluationMetrics, isEvaluationDue } from "./evaluation-metrics.ts";
 import { bestStep, judgeHealth } from "./health.ts";
+import type { Watcher } from "./hub-settings.ts";
 import type { Lesson } from "./lesson.ts";
+import { createEngine } from "./open-engine.ts";
 import { evaluatedStage, lastStep, stepsBefore, totalSteps } from "./position.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
 import { reinforcementStep } from "./reinforcement-step.ts";
 import type { TrainingReporter } from "./reporter.ts";
-import { createEngine, loadData, type TrainingData, trainingContract, writeWorldFiles } from "./setup.ts";
+import { loadData, type TrainingData, writeWorldFiles } from "./setup.ts";
+import { criticFolder, openCritic, requireCritic } from "./stage-critic.ts";
 import { storeEvaluation, storeSample } from "./store-trajectories.ts";
 import { supervisedStep } from "./supervised-step.ts";
+import { trainingContract } from "./training-contract.ts";
 import { processWorld } from "./world.ts";
 
 export interface TrainingInput {
@@ -57,8 +62,7 @@ export interface TrainingSummary {
 export async function train(input: TrainingInput): Promise<TrainingSummary> {
   const { recipe, reporter } = input;
   reporter.message("reading the data and building the index");
-  const watcher = { signal: input.signal, note: (text: string) => reporter.message(text) };
-  const data = await loadData(recipe, processWorld(watcher));
+  const data = await loadData(recipe, processWorld(watcherOf(input)));
   try {
     return await trainOn(data, input);
   } finally {
@@ -66,15 +70,25 @@ export async function train(input: TrainingInput): Promise<TrainingSummary> {
   }
 }
 
+/** Who is told of downloads, and what stops them. */
+function watcherOf({ signal, reporter }: TrainingInput): Watcher {
+  return { signal, note: (text) => reporter.message(text) };
+}
+
 async function trainOn(data: TrainingData, input: TrainingInput): Promise<TrainingSummary> {
   const { recipe, folder, resume } = input;
-  const contract = trainingContract(recipe, data, input.codeVersion);
-  const engine = await createEngine(recipe, data);
+  const watcher = watcherOf(input);
+  const engine = await createEngine(recipe, data, watcher);
   try {
+    requireCritic(recipe, engine);
     requirePromptsFit([...data.train, ...data.evaluation], recipe.environment, engine);
+    const { codeVersion } = input;
     const run = resume
       ? await RunFolder.resume(folder)
-      : await RunFolder.create(folder, { recipeYaml: resolvedYaml(recipe), contract });
+      : await RunFolder.create(folder, {
+          recipeYaml: resolvedYaml(recipe),
+          contract: await trainingContract(recipe, { data, engine, codeVersion, watcher }),
+        });
     try {
       if (!resume && recipe.data.type === "world") await writeWorldFiles(folder, data);
       return await new Training(input, { run, data, engine }).finish();
@@ -101,6 +115,8 @@ class Training {
   #saved: number | undefined;
   /** The count after which the weights were at their best; its checkpoint is kept. */
   #best: number | undefined;
+  /** Of the stage under way. */
+  #critic: Critic | undefined;
 
   constructor(input: TrainingInput, parts: Parts) {
     this.#input = input;
@@ -150,6 +166,7 @@ class Training {
       await this.#evaluate("before", { stage: stage.name, step: 0 });
     const reference = await this.#reference(stage, isStart);
     if (isStart && index > 0) await engine.resetOptimizer();
+    await using critic = await openCritic(engine, stage, isStart ? undefined : run.checkpointFolder(this.#done));
     const history = (await run.readMetrics()).filter((row) => row.stage === stage.name);
     this.#best = start + bestStep(history);
     const { name, type, steps } = stage;

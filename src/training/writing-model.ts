@@ -1,11 +1,8 @@
 /** A model folder as a function from prompts to texts, for a simulated search engine. */
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
 import type { Recipe } from "../config/recipe.ts";
 import type { Simulator } from "../retrieval/simulated/simulated-retriever.ts";
 import { sha256 } from "../shared/hash.ts";
+import { hashOfModel } from "./base-model.ts";
 import { engineOptions } from "./engine-options.ts";
 
 export interface WritingModelOptions {
@@ -35,17 +32,4 @@ export async function writingModel(
     },
     close: () => model.close(),
   };
-}
-
-/** SHA-256 over the files of a model, so that its results are known again wherever it lies. */
-async function hashOfModel(path: string): Promise<string> {
-  const isFolder = (await stat(path)).isDirectory();
-  const files = isFolder ? (await readdir(path)).sort().map((file) => join(path, file)) : [path];
-  const hash = createHash("sha256");
-  for (const file of files) {
-    if (!(await stat(file)).isFile()) continue;
-    hash.update(`${basename(file)}\n`);
-    for await (const piece of createReadStream(file)) hash.update(piece as Buffer);
-  }
-  return hash.digest("hex");
 }

@@ -111,11 +111,11 @@ const cases: Readonly<Record<string, Case>> = {
     code: 2,
   },
   "a model that is missing": {
-    set: "model={type: checkpoint, path: no-model}",
+    set: "model=no-model",
     message: /there is no model at .*no-model/,
   },
   "a model folder that holds none": {
-    set: "model={type: checkpoint, path: index}",
+    set: "model={type: pretrained, source: index}",
     message: /index.*config\.json/,
   },
 };
@@ -123,7 +123,7 @@ const cases: Readonly<Record<string, Case>> = {
 /** Paths of overrides are relative to the current folder, which a test must not change; they are made absolute. */
 function absolute(set: string): string {
   return set.replace(
-    /(=|path: )([\w.-]+)(\}?)$/,
+    /(=|path: |source: )([\w.-]+)(\}?)$/,
     (_, before: string, path: string, after: string) => `${before}${path === "x" ? path : at(path)}${after}`,
   );
 }

@@ -7,7 +7,8 @@ import type { Recipe } from "../../config/recipe.ts";
 import { ForagerError } from "../../errors.ts";
 import { demonstrate } from "../../rollout/teacher.ts";
 import { policyTokenCount, tokenCount } from "../../rollout/trajectory-view.ts";
-import { createEngine, loadData } from "../../training/setup.ts";
+import { createEngine } from "../../training/open-engine.ts";
+import { loadData } from "../../training/setup.ts";
 import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { type Check, type DataPatient, type Patient, spread } from "../doctor/check.ts";
@@ -60,7 +61,7 @@ async function examine(recipe: Recipe, add: Add, io: CommandIo): Promise<void> {
     const patient: DataPatient = { recipe, data };
     await examineData(patient, add);
     io.signal.throwIfAborted();
-    const engine = await attempt("model", add, () => createEngine(recipe, data));
+    const engine = await attempt("model", add, () => createEngine(recipe, data, io));
     if (engine === undefined) return;
     try {
       await examineModel({ ...patient, engine }, add, io);

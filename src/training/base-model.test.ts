@@ -1,0 +1,43 @@
+import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { FileError } from "../errors.ts";
+import { describeBaseModel, hashOfModel } from "./base-model.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forager-base-"));
+  await writeFile(join(folder, "config.json"), "{}");
+  await writeFile(join(folder, "model.safetensors"), "weights");
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+test("a fresh model has no identity but that it is fresh; a pretrained one its source and hash", async () => {
+  expect(await describeBaseModel({ type: "fresh" } as never)).toEqual({ type: "fresh" });
+  expect(await describeBaseModel({ type: "pretrained", source: folder })).toEqual({
+    type: "pretrained",
+    source: folder,
+    hash: await hashOfModel(folder),
+  });
+  await expect(describeBaseModel({ type: "pretrained", source: join(folder, "no") })).rejects.toThrow(
+    FileError,
+  );
+});
+
+test("the hash is that of weights, configuration and tokenizer, whatever else lies beside them", async () => {
+  const hash = await hashOfModel(folder);
+  for (const name of ["README.md", "optimizer.safetensors", "optimizer.json", "download.json"])
+    await writeFile(join(folder, name), "x");
+  expect(await hashOfModel(folder)).toBe(hash);
+  await writeFile(join(folder, "tokenizer.json"), "{}");
+  expect(await hashOfModel(folder)).not.toBe(hash);
+});
+
+test("a single file is hashed with its name", async () => {
+  const file = join(folder, "a.gguf");
+  await writeFile(file, "weights");
+  await copyFile(file, join(folder, "b.gguf"));
+  expect(await hashOfModel(file)).not.toBe(await hashOfModel(join(folder, "b.gguf")));
+  await expect(hashOfModel(join(folder, "no.gguf"))).rejects.toThrow(/cannot read the model/);
+});

@@ -1,0 +1,84 @@
+/** From a recipe to its engine: a model that exists, or a fresh one with a tokenizer trained on the corpus. */
+import type { Recipe } from "../config/recipe.ts";
+import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
+import { findCodec } from "../environment/codecs.ts";
+import { findPassageTemplate } from "../environment/passage-template.ts";
+import { findPrompt, prepareQuestion } from "../environment/prompt.ts";
+import { ConfigError } from "../errors.ts";
+import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
+import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
+import { engineOptions } from "./engine-options.ts";
+import { hubSettings, type Watcher } from "./hub-settings.ts";
+import { corpusOf } from "./open-retriever.ts";
+import { allPassages, type TrainingData } from "./setup.ts";
+
+/** The engine of a recipe with the weights it starts from. Throws what `openEngine` throws. */
+export async function createEngine(
+  recipe: Recipe,
+  data: TrainingData,
+  watcher?: Watcher,
+): Promise<EmbeddedEngine> {
+  const { model } = recipe;
+  if (model.type === "pretrained") return await openEngine(model.source, recipe, watcher);
+  const { type: _, ...options } = model;
+  const tokenizer = await trainTokenizer(recipe, data);
+  // A small corpus has fewer pieces than were asked for; an id without a piece must never be sampled.
+  const shape = { ...options, vocabularySize: tokenizer.vocabularySize };
+  const { EmbeddedEngine } = await embeddedEngine();
+  return await EmbeddedEngine.create(shape, { tokenizer, seed: recipe.seed }, engineOptions(recipe));
+}
+
+/**
+ * The engine with the weights of a model; `watcher` is told of downloads and stops them. Throws `CheckpointError`,
+ * `FileError`, `DataFormatError` or `HubError`.
+ */
+export async function openEngine(
+  source: string,
+  recipe: Pick<Recipe, "engine" | "stages">,
+  watcher?: Watcher,
+): Promise<EmbeddedEngine> {
+  const { EmbeddedEngine } = await embeddedEngine();
+  const hub = hubSettings(process.env, watcher);
+  return await EmbeddedEngine.open(source, { ...engineOptions(recipe), hub });
+}
+
+/** The tensor runtime is loaded with the first engine, so that commands without a model start at once. */
+function embeddedEngine(): Promise<typeof import("../engine/embedded-engine.ts")> {
+  return import("../engine/embedded-engine.ts");
+}
+
+/** Passages and questions that the tokenizer of a fresh model learns from; more change little. */
+const tokenizerPassages = 20_000;
+const tokenizerQuestions = 5_000;
+
+/** A byte-pair tokenizer trained on passages and questions as the model will see them. */
+async function trainTokenizer(recipe: Recipe, data: TrainingData): Promise<BytePairTokenizer> {
+  const { model, environment } = recipe;
+  if (model.type !== "fresh")
+    throw new ConfigError("only a fresh model trains a tokenizer", { path: "model.type" });
+  const template = findPassageTemplate(environment.passageTemplate);
+  const prompt = findPrompt(environment.prompt);
+  const passages: string[] = [];
+  for await (const passage of learntPassages(recipe, data)) {
+    if (passages.length === tokenizerPassages) break;
+    passages.push(template.render(passage, 1));
+  }
+  const questions = data.train
+    .slice(0, tokenizerQuestions)
+    .map(({ text }) => prompt.render(prepareQuestion(text)));
+  return trainBytePair([...passages, ...questions], {
+    vocabularySize: model.vocabularySize,
+    specialTokens: findCodec(environment.codec).tags,
+  });
+}
+
+/** Those of the retriever, else of the recipe's corpus. */
+function learntPassages({ data: source, retriever }: Recipe, { passages }: TrainingData) {
+  if (passages !== undefined) return allPassages(passages);
+  if (source.type === "files" && source.corpus !== undefined)
+    return corpusOf(source, { note: () => undefined });
+  throw new ConfigError(
+    `a fresh model learns its tokenizer from passages, which the retriever ${retriever.type} does not show; name data.corpus, or start from a model that exists`,
+    { path: "model.type" },
+  );
+}

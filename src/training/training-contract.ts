@@ -1,0 +1,41 @@
+/** What all scores of a training depend on; `contract.json` of its run folder. The contract of an evaluation says the same and more. */
+import type { Recipe } from "../config/recipe.ts";
+import type { Engine } from "../engine/engine.ts";
+import { findPassageTemplate } from "../environment/passage-template.ts";
+import { findPrompt } from "../environment/prompt.ts";
+import { hashQuestions } from "../evaluation/contract.ts";
+import { describeBaseModel } from "./base-model.ts";
+import type { Watcher } from "./hub-settings.ts";
+import type { TrainingData } from "./setup.ts";
+
+export interface ContractParts {
+  readonly data: TrainingData;
+  readonly engine: Pick<Engine, "tokenizer">;
+  /** Version of Forager. */
+  readonly codeVersion: string;
+  readonly watcher?: Watcher;
+}
+
+/** The contract of a training with an open engine; reads the files of a pretrained model to hash them. */
+export async function trainingContract(
+  recipe: Recipe,
+  { data, engine, codeVersion, watcher }: ContractParts,
+): Promise<Readonly<Record<string, unknown>>> {
+  return {
+    retriever: data.retriever.identity,
+    trainQuestions: { n: data.train.length, hash: hashQuestions(data.train) },
+    evaluationQuestions: {
+      n: data.evaluation.length,
+      hash: hashQuestions(data.evaluation),
+      split: data.split,
+    },
+    model: await describeBaseModel(recipe.model, watcher),
+    tokenizerHash: engine.tokenizer.hash,
+    promptHash: findPrompt(recipe.environment.prompt).hash,
+    templateHash: findPassageTemplate(recipe.environment.passageTemplate).hash,
+    codec: recipe.environment.codec,
+    seed: recipe.seed,
+    codeVersion,
+    node: process.version,
+  };
+}
