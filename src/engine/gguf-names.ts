@@ -3,6 +3,7 @@
  * reorders the rows of queries and keys, because there the two numbers of a rotary pair are neighbours and not half
  * a head apart: row 2 i + j of a head is row i + j * headDim / 2 of ours.
  */
+import { assert } from "../errors.ts";
 import type { Parameter } from "./parameters.ts";
 
 const whole: Readonly<Record<string, string>> = {
@@ -32,6 +33,21 @@ export function huggingFaceName(name: string): string | undefined {
   return inner === undefined ? whole[name] : `model.layers.${Number(layer)}.${inner}.${kind}`;
 }
 
+const wholeBack = reversed(whole);
+const inLayerBack = reversed(inLayer);
+
+function reversed(names: Readonly<Record<string, string>>): ReadonlyMap<string, string> {
+  return new Map(Object.entries(names).map(([gguf, own]) => [own, gguf]));
+}
+
+/** The name of a parameter in a GGUF file. */
+export function ggufName(name: string): string {
+  const [, layer, part = "", kind] = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(name) ?? [];
+  const found = layer === undefined ? wholeBack.get(name) : inLayerBack.get(part);
+  assert(found, `no GGUF file has a tensor for ${name}`);
+  return layer === undefined ? found : `blk.${layer}.${found}.${kind}`;
+}
+
 /** Whether the rows of this tensor (by Hugging Face's name) are in llama.cpp's order. */
 export function isInterleaved(architecture: unknown, name: string): boolean {
   return architecture === "llama" && /\.self_attn\.[qk]_proj\.(weight|bias)$/.test(name);
@@ -49,4 +65,18 @@ export function separateHalves({ shape, data }: Parameter, heads: number): void 
       data.set(head.subarray(row * rowLength, (row + 1) * rowLength), start + target * rowLength);
     }
   }
+}
+
+/** The rows of (heads * headDim, …) in llama.cpp's order: what `separateHalves` undoes. */
+export function interleaveHalves({ shape, data }: Parameter, heads: number): Parameter {
+  const size = (shape[0] as number) / heads;
+  const rowLength = data.length / (shape[0] as number);
+  const result = new Float32Array(data.length);
+  for (let start = 0; start < data.length; start += size * rowLength) {
+    for (let row = 0; row < size; row++) {
+      const from = start + ((row >> 1) + (row & 1) * (size / 2)) * rowLength;
+      result.set(data.subarray(from, from + rowLength), start + row * rowLength);
+    }
+  }
+  return { shape, data: result };
 }

@@ -5,6 +5,7 @@
  *
  * Other formats (Q5_0, Q2_K, IQ…, BF16) are refused by whoever reads the header.
  */
+import { assert } from "../errors.ts";
 import { decodeFloat16, halfToFloat } from "./half-floats.ts";
 import type { BlockFormat } from "./tensor-file.ts";
 
@@ -46,6 +47,13 @@ const typeNames: Readonly<Record<number, string>> = {
 
 export function ggufTypeName(type: number): string {
   return typeNames[type] ?? `number ${type}`;
+}
+
+/** The number of a type that `ggufTypeName` knows. */
+export function ggufTypeNumber(name: string): number {
+  const entry = Object.entries(typeNames).find(([, known]) => known === name);
+  assert(entry, `${name} is no type of ggml`);
+  return Number(entry[0]);
 }
 
 const { fround } = Math;

@@ -1,6 +1,6 @@
 /**
- * Reads and writes safetensors files: an 8-byte little-endian length, a JSON header, then the raw values; F32, F16 and
- * BF16 are read, F32 is written. https://github.com/huggingface/safetensors describes the format; as there, tensors
+ * Reads and writes safetensors files: an 8-byte little-endian length, a JSON header, then the raw values, which are F32,
+ * F16 or BF16. https://github.com/huggingface/safetensors describes the format; as there, tensors
  * must cover the file from header to end without gap or overlap.
  */
 import { z } from "zod";
@@ -8,6 +8,7 @@ import { assert, CheckpointError } from "../errors.ts";
 import { writeFileAtomic } from "../shared/files.ts";
 import { decodeBfloat16, decodeFloat16 } from "./half-floats.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
+import { encodedLength, encodePieces, type FloatType, floatEncodings } from "./tensor-encoding.ts";
 import { OpenFile, type TensorEntry, type TensorSource } from "./tensor-file.ts";
 
 const entrySchema = z.object({
@@ -22,26 +23,41 @@ const mostHeaderBytes = 100_000_000;
 const valueBytes: Readonly<Record<string, number>> = { F32: 4, F16: 2, BF16: 2 };
 const halves = { F16: decodeFloat16, BF16: decodeBfloat16 };
 
-/** Writes named float32 arrays. Throws `FileError`. */
-export async function writeSafetensors(path: string, tensors: ParameterSet): Promise<void> {
+export interface SafetensorsOptions {
+  /** How values are stored; default F32. */
+  readonly dtype?: FloatType;
+  /** Stops the writing between two pieces. */
+  readonly signal?: AbortSignal;
+}
+
+/** Writes named float32 arrays. Throws `FileError`, or the signal's reason. */
+export async function writeSafetensors(
+  path: string,
+  tensors: ParameterSet,
+  { dtype = "F32", signal }: SafetensorsOptions = {},
+): Promise<void> {
   let offset = 0;
   const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
   for (const [name, { shape, data }] of tensors) {
-    header[name] = { dtype: "F32", shape, data_offsets: [offset, offset + data.byteLength] };
-    offset += data.byteLength;
+    const bytes = encodedLength(data.length, floatEncodings[dtype]);
+    header[name] = { dtype, shape, data_offsets: [offset, offset + bytes] };
+    offset += bytes;
   }
   const json = Buffer.from(JSON.stringify(header));
   const prefix = Buffer.alloc(8 + Math.ceil(json.length / 8) * 8, " ");
   prefix.writeBigUInt64LE(BigInt(prefix.length - 8), 0);
   json.copy(prefix, 8);
-  await writeFileAtomic(path, chunks(prefix, tensors));
+  await writeFileAtomic(path, chunks(prefix, tensors, { dtype, ...(signal && { signal }) }));
 }
 
-/** The file piece by piece: the arrays' own bytes, not a copy of them. */
-function* chunks(prefix: Buffer, tensors: ParameterSet): Iterable<Uint8Array> {
+/** The file piece by piece. */
+function* chunks(
+  prefix: Buffer,
+  tensors: ParameterSet,
+  { dtype, signal }: SafetensorsOptions & { readonly dtype: FloatType },
+): Iterable<Uint8Array> {
   yield prefix;
-  for (const { data } of tensors.values())
-    yield new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  for (const { data } of tensors.values()) yield* encodePieces(data, floatEncodings[dtype], signal);
 }
 
 /** Reads all tensors of a file as float32. Throws `CheckpointError` that names file and tensor. */

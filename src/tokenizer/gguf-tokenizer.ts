@@ -6,6 +6,7 @@
  * Not covered: SentencePiece, WordPiece and other kinds, other ways to cut; both are refused by name.
  */
 import { DataFormatError } from "../errors.ts";
+import { byteLevel, splittings } from "./gguf-splittings.ts";
 import { configFormat, type LibraryFileTokenizer, libraryTokenizer } from "./library-tokenizer.ts";
 
 export type GgufMetadata = ReadonlyMap<string, unknown>;
@@ -114,41 +115,3 @@ function beginProcessor(token: string, id: number): object {
     special_tokens: { [token]: { id: token, ids: [id], tokens: [token] } },
   };
 }
-
-function byteLevel(usesPattern: boolean): object {
-  return { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: usesPattern };
-}
-
-function byPattern(numbers: string): object {
-  const pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`;
-  const split = { type: "Split", pattern: { Regex: pattern }, behavior: "Isolated", invert: false };
-  return { type: "Sequence", pretokenizers: [split, byteLevel(false)] };
-}
-
-/** How text is cut into words, by the name that llama.cpp gives it. */
-interface Splitting {
-  readonly preTokenizer: object;
-  readonly normalizer: object | null;
-  /** A word that is a token is not built from merges. */
-  readonly ignoresMerges: boolean;
-  /** Whether a token begins every text, where the file does not say. */
-  readonly hasBegin: boolean;
-}
-
-const plain = { normalizer: null, ignoresMerges: false, hasBegin: false };
-const digitsApart = { type: "Digits", individual_digits: true };
-
-const splittings: Readonly<Record<string, Splitting>> = {
-  "gpt-2": { ...plain, preTokenizer: byteLevel(true) },
-  smollm: {
-    ...plain,
-    preTokenizer: { type: "Sequence", pretokenizers: [digitsApart, byteLevel(true)] },
-  },
-  "llama-bpe": {
-    ...plain,
-    preTokenizer: byPattern("\\p{N}{1,3}"),
-    ignoresMerges: true,
-    hasBegin: true,
-  },
-  qwen2: { ...plain, preTokenizer: byPattern("\\p{N}"), normalizer: { type: "NFC" } },
-};

@@ -27,13 +27,18 @@ export type WritableTokenizer = BytePairTokenizer | LibraryFileTokenizer;
 
 /** Writes its files into `folder`, which is made if it is missing. Throws `FileError`. */
 export async function writeTokenizer(folder: string, tokenizer: WritableTokenizer): Promise<void> {
-  const { model, config } =
-    "files" in tokenizer ? tokenizer.files : { model: tokenizerJson(tokenizer), config: tokenizerConfig };
+  const { model, config } = tokenizerFiles(tokenizer);
   await writeFileAtomic(join(folder, modelFile), `${JSON.stringify(model, null, 1)}\n`);
   await writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 1)}\n`);
   const generation = generationConfig(tokenizer);
   if (generation !== undefined)
     await writeFileAtomic(join(folder, generationFile), `${JSON.stringify(generation, null, 1)}\n`);
+}
+
+/** The contents of `tokenizer.json` and `tokenizer_config.json`. */
+export function tokenizerFiles(tokenizer: WritableTokenizer): LibraryFileTokenizer["files"] {
+  if ("files" in tokenizer) return tokenizer.files;
+  return { model: tokenizerJson(tokenizer), config: tokenizerConfig };
 }
 
 /**
