@@ -55,6 +55,7 @@ export interface StepHealth {
   readonly loss?: number;
   readonly gradientNorm?: number;
   readonly klDivergence?: number;
+  readonly criticLoss?: number;
 }
 
 export type Verdict = { readonly type: "ok" } | { readonly type: "stop"; readonly reason: string };
@@ -73,7 +74,14 @@ type Check = (history: readonly StepHealth[], options: CollapseOptions) => strin
 
 const notFinite: Check = (history) => {
   const last = history.at(-1);
-  for (const key of ["loss", "gradientNorm", "klDivergence", "rewardMean", "policyTokens"] as const) {
+  for (const key of [
+    "loss",
+    "gradientNorm",
+    "klDivergence",
+    "criticLoss",
+    "rewardMean",
+    "policyTokens",
+  ] as const) {
     const value = last?.[key];
     if (value !== undefined && !Number.isFinite(value)) return `${key} became ${value} in step ${last?.step}`;
   }

@@ -1,6 +1,6 @@
 /**
- * A datum: one sequence as the engine trains on it, already shifted. It is the only thing that crosses from
- * the algorithms to an engine, embedded or remote.
+ * A datum: one sequence as the engine trains on it, already shifted. With `ValueDatum`, the same for a critic, it is
+ * the only thing that crosses from the algorithms to an engine, embedded or remote.
  */
 
 /** One sequence to train on. All arrays have length T; entry t belongs to the prediction of `targets[t]` from `inputs[0..t]`. */
@@ -15,4 +15,15 @@ export interface Datum {
   readonly advantages?: Float32Array;
   /** With a KL term: log-probability under the frozen reference policy. */
   readonly referenceLogprobs?: Float32Array;
+}
+
+/** One sequence for a critic to train on. All arrays have length T; entry t belongs to the value of `inputs[0..t]`. */
+export interface ValueDatum {
+  readonly inputs: Int32Array;
+  /** As in `Datum`. */
+  readonly weights: Float32Array;
+  /** What the critic said before the first update of the step. */
+  readonly values: Float32Array;
+  /** What it should have said. */
+  readonly returns: Float32Array;
 }

@@ -39,6 +39,13 @@ export interface GroupReport {
   readonly withoutSignal: number;
 }
 
+/** The trajectories that the world did not fail, in order: what an algorithm that compares no siblings trains on. */
+export function soundTrajectories(
+  rewarded: readonly RewardedTrajectory[],
+): (RewardedTrajectory & { readonly reward: number })[] {
+  return rewarded.filter(isSound);
+}
+
 /**
  * Groups the trajectories of one step and gives each its advantage. Two data sets that use equal ids, or equal
  * group names, never share a group: the key is the group together with the question's data set and id.

@@ -5,6 +5,11 @@
 import type { Random } from "../shared/random.ts";
 import type { Datum } from "./datum.ts";
 
+/** What is cut: data of a policy, or of a critic. */
+interface Weighted {
+  readonly weights: Float32Array;
+}
+
 /**
  * What the sum of token losses is divided by:
  * `token`: the weight of the whole minibatch (Search-R1's code; a long trajectory counts more than a short one);
@@ -22,9 +27,9 @@ export interface MinibatchOptions {
   readonly random: Random;
 }
 
-export interface Minibatch {
+export interface Minibatch<D extends Weighted = Datum> {
   /** With divided weights, ready for the engine. */
-  readonly data: readonly Datum[];
+  readonly data: readonly D[];
   /** From 0. */
   readonly epoch: number;
   /** Targets with a weight other than 0. */
@@ -37,10 +42,13 @@ export interface Minibatch {
  * Shuffles `data` anew for each epoch and cuts it into as few minibatches of at most `size` as possible, whose
  * sizes differ by at most one. Data without any weight are left out: they teach nothing.
  */
-export function minibatches(data: readonly Datum[], options: MinibatchOptions): Minibatch[] {
+export function minibatches<D extends Weighted>(
+  data: readonly D[],
+  options: MinibatchOptions,
+): Minibatch<D>[] {
   const useful = data.filter((datum) => datum.weights.some((weight) => weight !== 0));
   const count = Math.ceil(useful.length / options.size);
-  const result: Minibatch[] = [];
+  const result: Minibatch<D>[] = [];
   for (let epoch = 0; epoch < options.epochs; epoch++) {
     const shuffled = options.random.shuffle(useful);
     for (let i = 0; i < count; i++) {
@@ -54,7 +62,10 @@ export function minibatches(data: readonly Datum[], options: MinibatchOptions): 
 }
 
 /** `data` with their weights divided as `LossNormalization` says; zeros stay exactly zero. */
-export function normalizeWeights(data: readonly Datum[], normalization: LossNormalization): Datum[] {
+export function normalizeWeights<D extends Weighted>(
+  data: readonly D[],
+  normalization: LossNormalization,
+): D[] {
   const totals = data.map(({ weights }) => weights.reduce((sum, weight) => sum + weight, 0));
   const total = totals.reduce((sum, value) => sum + value, 0);
   return data.map((datum, i) => {
@@ -68,7 +79,7 @@ export function normalizeWeights(data: readonly Datum[], normalization: LossNorm
   });
 }
 
-function tokenCounts(data: readonly Datum[]): { trainedTokens: number; tokens: number } {
+function tokenCounts(data: readonly Weighted[]): { trainedTokens: number; tokens: number } {
   let trainedTokens = 0;
   let tokens = 0;
   for (const { weights } of data) {

@@ -4,9 +4,9 @@
  * Clipped objective: Schulman et al. 2017, eq. 7, with a clip range that may be wider above than below (DAPO).
  */
 import { assert } from "../errors.ts";
-import type { Datum } from "./datum.ts";
+import type { Datum, ValueDatum } from "./datum.ts";
 import { clampLogRatio, klDerivative, klEstimate } from "./kl.ts";
-import { type Loss, maxLogRatio } from "./loss.ts";
+import { type Loss, maxLogRatio, type ValueLoss } from "./loss.ts";
 
 /** What one target brings: natural log-probabilities, and the datum's weight and advantage. */
 export interface TokenInput {
@@ -67,6 +67,51 @@ export function datumLoss(
       sampledLogprob: datum.logprobs?.[t] ?? 0,
       advantage: datum.advantages?.[t] ?? 0,
       referenceLogprob: datum.referenceLogprobs?.[t] ?? 0,
+    });
+    sum += token.loss;
+    derivatives[t] = token.derivative;
+  }
+  return { loss: sum, derivatives };
+}
+
+/** What a critic's loss reads of one target. */
+export interface ValueInput {
+  readonly weight: number;
+  /** Under the current weights. */
+  readonly value: number;
+  /** Before the first update of the step. */
+  readonly oldValue: number;
+  readonly target: number;
+}
+
+/** The loss of a value and its derivative with respect to it. At the edge of the range the derivative is that of the inside. */
+export function valueTokenLoss({ range }: ValueLoss, input: ValueInput): TokenLoss {
+  const { weight, value, oldValue, target } = input;
+  const clipped = Math.max(oldValue - range, Math.min(oldValue + range, value));
+  const error = value - target;
+  const clippedError = clipped - target;
+  const isClipped = clippedError ** 2 > error ** 2;
+  return {
+    loss: (weight / 2) * (isClipped ? clippedError : error) ** 2,
+    derivative: isClipped ? 0 : weight * error,
+  };
+}
+
+/** `datumLoss` for a critic: `values` (T) are those under the current weights. */
+export function valueDatumLoss(
+  loss: ValueLoss,
+  datum: ValueDatum,
+  values: ArrayLike<number>,
+): { readonly loss: number; readonly derivatives: Float64Array } {
+  const derivatives = new Float64Array(datum.inputs.length);
+  let sum = 0;
+  for (const [t, weight] of datum.weights.entries()) {
+    if (weight === 0) continue;
+    const token = valueTokenLoss(loss, {
+      weight,
+      value: values[t] as number,
+      oldValue: datum.values[t] as number,
+      target: datum.returns[t] as number,
     });
     sum += token.loss;
     derivatives[t] = token.derivative;

@@ -7,7 +7,7 @@ import { remoteSourceSchema } from "../retrieval/remote/remote-options.ts";
 import { encoderReferenceSchema, searchOptionsSchema } from "../retrieval/search-folder.ts";
 import { simulatedSourceSchema } from "../retrieval/simulated/simulated-options.ts";
 import { webSourceSchema } from "../retrieval/web/web-options.ts";
-import { defaultType } from "./default-type.ts";
+import { defaultType } from "../shared/default-type.ts";
 
 const path = z.string().min(1, "a path must not be empty");
 

@@ -7,6 +7,7 @@ import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import type { Policy } from "../rollout/policy.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import type { Critic, CriticOptions } from "./critic.ts";
 
 export interface LossReport {
   /** The sum that was differentiated. */
@@ -35,7 +36,9 @@ export interface Engine {
   readonly tokenizer: Tokenizer;
   /** Most tokens of one sequence. */
   readonly contextLength: number;
+  /** All parameters, and those that are trained: with adapters only theirs. */
   readonly parameterCount: number;
+  readonly trainableParameterCount: number;
   /** Samples with the current weights. */
   policy(): Policy;
   /** Log-probability of every target under the current weights, one array (T) for each datum; no gradient. */
@@ -46,12 +49,14 @@ export interface Engine {
   step(options: AdamOptions): Promise<StepReport>;
   /** Forgets the optimiser's moments and step count, as at the switch between two stages. */
   resetOptimizer(): Promise<void>;
-  /** Writes weights, configuration, tokenizer and optimiser state into a new folder. */
+  /** Writes the trained weights, configuration, tokenizer and optimiser state into a new folder. */
   save(folder: string): Promise<void>;
-  /** Reads what `save` wrote; the shapes must be this engine's. Throws `CheckpointError`. */
+  /** Reads what `save` wrote; shapes and frozen weights must be this engine's. Throws `CheckpointError`. */
   load(folder: string): Promise<void>;
   /** A second copy with the weights of now that is never trained: the reference policy. */
   snapshot(): Promise<ReferencePolicy>;
+  /** A fresh critic for this policy; absent where the engine has none. It is closed before the engine. */
+  critic?(options: CriticOptions): Promise<Critic>;
   close(): Promise<void>;
 }
 

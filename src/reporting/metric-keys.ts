@@ -25,7 +25,10 @@ const described = {
   ],
   "reward/exactMatch": ["share", "Trajectories whose answer equals a gold answer after normalisation."],
   "reward/f1": ["share", "Mean token F1 between answer and best gold answer."],
-  "advantage/std": ["points", "Standard deviation of the advantages that were trained on."],
+  "advantage/std": [
+    "points",
+    "Standard deviation of the trajectories' advantages that were trained on; with a critic, of their means over tokens.",
+  ],
   "search/count": ["searches/question", "Searches carried out in a trajectory, mean."],
   "search/invalid": ["share", "Turns whose text was no valid action, of all turns."],
   "search/repeated": [
@@ -63,6 +66,22 @@ const described = {
     "KL divergence from the reference policy per policy token, with the recipe's estimator.",
   ],
   "clip/fraction": ["share", "Policy tokens whose probability ratio was clipped."],
+  "critic/loss": [
+    "points²",
+    "Half the squared error of the critic's values, clipped as it is trained, mean over the updates.",
+  ],
+  "critic/explainedVariance": [
+    "share",
+    "Variance of the returns that the critic's values explain before the update: 1 all, 0 none, below 0 worse than a constant.",
+  ],
+  "critic/clipFraction": ["share", "Values whose clip left them no gradient."],
+  "critic/valueMean": ["points", "Mean value of the trained states before the update."],
+  "critic/returnMean": ["points", "Mean return of the same states."],
+  "critic/gradientNorm": [
+    "1",
+    "Euclidean norm of the critic's gradient before clipping, mean over the updates; of its head where the trunk is shared.",
+  ],
+  "critic/learningRate": ["1", "Learning rate of the critic's last update."],
   "ratio/mean": ["1", "Mean probability ratio of current to sampling policy."],
   "ratio/max": ["1", "Largest probability ratio."],
   "entropy/sampled": [

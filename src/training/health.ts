@@ -35,6 +35,7 @@ function healthOf(row: MetricRow): StepHealth {
   const loss = row["loss/value"];
   const gradientNorm = row["gradient/norm"];
   const klDivergence = row["kl/sampling"];
+  const criticLoss = row["critic/loss"];
   return {
     step: row.step,
     rewardMean: row["reward/mean"] ?? 0,
@@ -43,5 +44,6 @@ function healthOf(row: MetricRow): StepHealth {
     ...(loss !== undefined && { loss }),
     ...(gradientNorm !== undefined && { gradientNorm }),
     ...(klDivergence !== undefined && { klDivergence }),
+    ...(criticLoss !== undefined && { criticLoss }),
   };
 }

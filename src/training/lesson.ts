@@ -1,4 +1,5 @@
 /** What every step of a training works with. */
+import type { Critic } from "../engine/critic.ts";
 import type { Engine, ReferencePolicy } from "../engine/engine.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import type { TrainingData } from "./setup.ts";
@@ -12,5 +13,7 @@ export interface Lesson {
   readonly now: () => number;
   /** The frozen policy of the stage's start, where its loss has a KL term. */
   readonly reference?: ReferencePolicy | undefined;
+  /** What states are worth, in a stage whose algorithm has a critic. */
+  readonly critic?: Critic | undefined;
   readonly signal?: AbortSignal | undefined;
 }

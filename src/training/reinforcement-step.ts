@@ -1,13 +1,8 @@
 /**
- * One step of a reinforcement stage: rollouts of a group for each question, rewards, advantages, and updates on
- * minibatches. What the first update sees must be what was sampled: the log-probabilities of both are compared.
+ * One step of a reinforcement stage: rollouts of a group for each question, rewards, and the update of the stage's
+ * algorithm (`group-update.ts`, `critic-update.ts`). What the first update sees must be what was sampled: the
+ * log-probabilities of both are compared.
  */
-import { policyDatum, trainOnObservations } from "../algorithm/batch.ts";
-import type { Datum } from "../algorithm/datum.ts";
-import { advantagesByGroup, type GroupReport } from "../algorithm/group.ts";
-import { minibatches } from "../algorithm/minibatch.ts";
-import { policyLoss } from "../algorithm/options.ts";
-import { learningRate } from "../algorithm/schedule.ts";
 import type { ReinforcementStage } from "../config/stage-options.ts";
 import { questionKey } from "../corpus/question.ts";
 import { isInfrastructureFailure } from "../environment/stop-reason.ts";
@@ -15,11 +10,12 @@ import type { MetricRow } from "../reporting/metric-row.ts";
 import { reward } from "../reward/reward.ts";
 import { runRollouts } from "../rollout/run-rollouts.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
-import { random } from "../shared/random.ts";
+import { criticUpdate } from "./critic-update.ts";
+import { groupUpdate } from "./group-update.ts";
 import type { Lesson } from "./lesson.ts";
 import { questionsOfStep } from "./question-order.ts";
 import { type RewardedTrajectory, rolloutMetrics } from "./rollout-metrics.ts";
-import { UpdateMetrics } from "./update-metrics.ts";
+import type { StepUpdate } from "./step-update.ts";
 
 export interface ReinforcementResult {
   readonly row: MetricRow;
@@ -37,8 +33,7 @@ export async function reinforcementStep(
   const started = now();
   const sampled = await sampleGroups(lesson, stage, step);
   const sampledAt = now();
-  const groups = advantagesByGroup(sampled, stage.algorithm);
-  const metrics = await update(lesson, stage, { step, groups });
+  const { groups, row } = await update(lesson, stage, { step, sampled });
   const updateSeconds = (now() - sampledAt) / 1000;
   const advantages = new Map(groups.trajectories.map(({ trajectory, advantage }) => [trajectory, advantage]));
   return {
@@ -47,7 +42,7 @@ export async function reinforcementStep(
       stage: stage.name,
       step: step + 1,
       ...rolloutMetrics(sampled, groups, { rolloutMs: sampledAt - started, environment: lesson.environment }),
-      ...metrics.row(updateSeconds),
+      ...row(updateSeconds),
       "time/rollout": (sampledAt - started) / 1000,
       "time/update": updateSeconds,
       "time/step": (now() - started) / 1000,
@@ -96,47 +91,14 @@ function rewardOf(trajectory: Trajectory, stage: ReinforcementStage): number | u
   return reward(trajectory, stage.reward).value;
 }
 
-/** Updates on minibatches of what the groups left; nothing happens when no group has a signal. */
+/** The update that the stage's algorithm asks for. */
 async function update(
   lesson: Lesson,
   stage: ReinforcementStage,
-  { step, groups }: { readonly step: number; readonly groups: GroupReport },
-): Promise<UpdateMetrics> {
-  const { engine, seed } = lesson;
-  const { algorithm, schedule, optimizer } = stage;
-  const loss = policyLoss(algorithm);
-  const data = await dataOf(lesson, stage, groups);
-  const rate = learningRate(step, { ...schedule, totalSteps: stage.steps });
-  const metrics = new UpdateMetrics({ loss, learningRate: rate, kl: algorithm.kl });
-  const batches = minibatches(data, {
-    size: algorithm.minibatchSize ?? Math.max(1, data.length),
-    epochs: algorithm.epochs,
-    lossNormalization: algorithm.lossNormalization,
-    random: random(seed, stage.name, "minibatches", step),
-  });
-  for (const batch of batches) {
-    const report = await engine.forwardBackward(batch.data, loss);
-    metrics.checkSampler(batch, report);
-    const { gradientNorm } = await engine.step({ ...optimizer, learningRate: rate });
-    metrics.add(batch, report, gradientNorm);
-  }
-  return metrics;
-}
-
-async function dataOf(lesson: Lesson, stage: ReinforcementStage, groups: GroupReport): Promise<Datum[]> {
-  const { engine, reference } = lesson;
-  let data = groups.trajectories.map(({ trajectory, advantage }) => policyDatum(trajectory, advantage));
-  if (!stage.algorithm.maskRetrieved) {
-    const logprobs = await engine.logprobs(data);
-    data = data.map((datum, index) =>
-      trainOnObservations(
-        datum,
-        (groups.trajectories[index] as { trajectory: Trajectory }).trajectory,
-        logprobs[index] as Float32Array,
-      ),
-    );
-  }
-  if (!reference) return data;
-  const logprobs = await reference.logprobs(data);
-  return data.map((datum, index) => ({ ...datum, referenceLogprobs: logprobs[index] as Float32Array }));
+  sample: { readonly step: number; readonly sampled: readonly RewardedTrajectory[] },
+): Promise<StepUpdate> {
+  const { algorithm } = stage;
+  return algorithm.type === "ppo"
+    ? await criticUpdate(lesson, { ...stage, algorithm }, sample)
+    : await groupUpdate(lesson, { ...stage, algorithm }, sample);
 }

@@ -81,7 +81,7 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
   const engine = await createEngine(recipe, data, watcher);
   try {
     requireCritic(recipe, engine);
-    requirePromptsFit([...data.train, ...data.evaluation], recipe.environment, engine);
+    await requirePromptsFit([...data.train, ...data.evaluation], recipe.environment, engine);
     const { codeVersion } = input;
     const run = resume
       ? await RunFolder.resume(folder)
@@ -157,7 +157,7 @@ class Training {
   }
 
   async #runStage(stage: Stage, index: number): Promise<void> {
-    const { recipe, reporter } = this.#input;
+    const { recipe } = this.#input;
     const { run, engine } = this.#parts;
     const start = stepsBefore(recipe, { stage: index, step: 0 });
     if (this.#done >= start + stage.steps) return;
@@ -166,7 +166,21 @@ class Training {
       await this.#evaluate("before", { stage: stage.name, step: 0 });
     const reference = await this.#reference(stage, isStart);
     if (isStart && index > 0) await engine.resetOptimizer();
-    await using critic = await openCritic(engine, stage, isStart ? undefined : run.checkpointFolder(this.#done));
+    this.#critic = await openCritic(engine, stage, isStart ? undefined : run.checkpointFolder(this.#done));
+    try {
+      await this.#runSteps(stage, { start, reference });
+    } finally {
+      await this.#critic?.close();
+      this.#critic = undefined;
+    }
+  }
+
+  async #runSteps(
+    stage: Stage,
+    { start, reference }: { readonly start: number; readonly reference: ReferencePolicy | undefined },
+  ): Promise<void> {
+    const { run } = this.#parts;
+    const { reporter } = this.#input;
     const history = (await run.readMetrics()).filter((row) => row.stage === stage.name);
     this.#best = start + bestStep(history);
     const { name, type, steps } = stage;
@@ -193,6 +207,7 @@ class Training {
       seed: recipe.seed,
       now,
       reference,
+      critic: this.#critic,
       signal,
     };
     return await this.#savedWhenAborted(async () => {
@@ -248,7 +263,10 @@ class Training {
 
   async #save(): Promise<void> {
     const { run, engine } = this.#parts;
-    await run.writeCheckpoint(this.#done, (folder) => engine.save(folder));
+    await run.writeCheckpoint(this.#done, async (folder) => {
+      await engine.save(folder);
+      await this.#critic?.save(criticFolder(folder));
+    });
     await run.pruneCheckpoints(this.#input.recipe.checkpoint.keep, this.#best);
     this.#saved = this.#done;
   }

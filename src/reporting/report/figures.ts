@@ -64,6 +64,16 @@ const linePlans: readonly Plan[] = [
     lines: [{ key: "clip/fraction", label: "clipped" }],
   },
   {
+    title: "Critic",
+    caption: "Share of the variance of the returns that the critic explains before each update; 1 is all.",
+    lines: [{ key: "critic/explainedVariance", label: "explained" }],
+  },
+  {
+    title: "Error of the critic",
+    caption: "Half the squared error of its values, clipped as it is trained.",
+    lines: [{ key: "critic/loss", label: "loss" }],
+  },
+  {
     title: "Entropy",
     caption: "Mean negative log-probability of sampled tokens, nats.",
     lines: [{ key: "entropy/sampled", label: "entropy" }],
