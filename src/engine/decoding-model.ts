@@ -18,14 +18,15 @@ export interface Extension {
 
 export class DecodingModel {
   readonly model: ModelOptions;
-  readonly #parameters: ParameterSet;
+  readonly #weights: () => Promise<ParameterSet>;
   readonly #options: SessionOptions;
   #graph: DecodingGraph | undefined;
   #closing: Promise<void> = Promise.resolve();
 
-  constructor(model: ModelOptions, parameters: ParameterSet, options: SessionOptions) {
+  /** `weights` is called whenever a session is made; what it returns is not kept. */
+  constructor(model: ModelOptions, weights: () => Promise<ParameterSet>, options: SessionOptions) {
     this.model = model;
-    this.#parameters = parameters;
+    this.#weights = weights;
     this.#options = options;
   }
 
@@ -73,7 +74,10 @@ export class DecodingModel {
 
   async #open(): Promise<DecodingGraph> {
     await this.#closing;
-    this.#graph ??= await createDecodingGraph(this.model, { ...this.#options, weights: this.#parameters });
+    this.#graph ??= await createDecodingGraph(this.model, {
+      ...this.#options,
+      weights: await this.#weights(),
+    });
     return this.#graph;
   }
 }

@@ -1,25 +1,33 @@
 /**
- * The embedded engine: trains and samples a decoder of the Llama family or a relative of it inside this process with ONNX Runtime.
- * Graphs are built when a shape is first met and kept; weights, gradients and moments are arrays of this process
- * that all graphs share.
+ * The embedded engine: trains and samples a decoder of the Llama family or a relative of it inside this process with ONNX Runtime,
+ * as a whole or through adapters (`trained-weights.ts`). Graphs are built when a shape is first met and kept; weights,
+ * gradients and moments are arrays of this process that all graphs share.
  */
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
-import { CheckpointError, EngineError } from "../errors.ts";
+import { EngineError } from "../errors.ts";
 import type { Policy } from "../rollout/policy.ts";
-import { canonicalJson } from "../shared/hash.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { AdamW, type OptimizerState } from "./adam-graph.ts";
-import { readModel, readOptimizer, writeModel, writeOptimizer } from "./checkpoint.ts";
+import { readOptimizer, writeOptimizer } from "./checkpoint.ts";
 import { DecodingModel } from "./decoding-model.ts";
 import { EmbeddedPolicy } from "./embedded-policy.ts";
 import type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "./engine.ts";
-import { openModelFiles } from "./model-files.ts";
-import { type ModelOptions, parameterCount } from "./model-options.ts";
+import { type AdapterSetting, openAdapted } from "./lora-weights.ts";
+import { type ModelFiles, openModelFiles } from "./model-files.ts";
+import type { ModelOptions } from "./model-options.ts";
 import { locateModel } from "./model-source.ts";
-import { copyParameters, initializeParameters, type Parameter, zerosLike } from "./parameters.ts";
+import {
+  copyParameters,
+  countParameters,
+  initializeParameters,
+  type Parameter,
+  type ParameterSet,
+  zerosLike,
+} from "./parameters.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
+import { type TrainedWeights, wholeWeights } from "./trained-weights.ts";
 
 export interface EmbeddedEngineOptions {
   /** Threads inside one operator. */
@@ -32,10 +40,9 @@ export interface EmbeddedEngineOptions {
   readonly hub?: HubOptions;
 }
 
-interface Weights {
-  readonly model: ModelOptions;
+interface Parts {
+  readonly weights: TrainedWeights;
   readonly tokenizer: WritableTokenizer;
-  readonly parameters: Map<string, Parameter>;
   readonly name: string;
 }
 
@@ -44,7 +51,8 @@ export class EmbeddedEngine implements Engine {
   readonly tokenizer: WritableTokenizer;
   readonly contextLength: number;
   readonly parameterCount: number;
-  readonly #parameters: Map<string, Parameter>;
+  readonly trainableParameterCount: number;
+  readonly #weights: TrainedWeights;
   readonly #options: EmbeddedEngineOptions;
   readonly #sequences: SequenceRunner;
   readonly #decoding: DecodingModel;
@@ -54,19 +62,20 @@ export class EmbeddedEngine implements Engine {
   #adam: AdamW | undefined;
   #optimizer: OptimizerState | undefined;
 
-  private constructor(weights: Weights, options: EmbeddedEngineOptions, decoding: DecodingModel) {
-    const { model, tokenizer, parameters, name } = weights;
-    this.model = model;
+  private constructor({ weights, tokenizer, name }: Parts, options: EmbeddedEngineOptions) {
+    const { adapted, all, trained } = weights;
+    this.model = adapted.model;
     this.tokenizer = tokenizer;
-    this.contextLength = model.contextLength;
-    this.parameterCount = parameterCount(model);
-    this.#parameters = parameters;
+    this.contextLength = this.model.contextLength;
+    this.parameterCount = countParameters(all);
+    this.trainableParameterCount = countParameters(trained);
+    this.#weights = weights;
     this.#options = options;
-    this.#sequences = new SequenceRunner({ model }, options);
-    this.#decoding = decoding;
+    this.#sequences = new SequenceRunner(adapted, options);
+    this.#decoding = new DecodingModel(this.model, weights.merged, options);
     this.#policy = new EmbeddedPolicy({
       identity: { type: "embedded", model: name },
-      model: decoding,
+      model: this.#decoding,
       tokenizer,
       maxSlots: options.maxSlots,
     });
@@ -78,37 +87,57 @@ export class EmbeddedEngine implements Engine {
     setting: { readonly tokenizer: WritableTokenizer; readonly seed: number },
     options: EmbeddedEngineOptions,
   ): Promise<EmbeddedEngine> {
-    const parameters = initializeParameters(model, setting.seed);
-    return await EmbeddedEngine.#open(
-      { model, parameters, tokenizer: setting.tokenizer, name: "fresh" },
-      options,
-    );
+    const weights = wholeWeights(model, initializeParameters(model, setting.seed));
+    return EmbeddedEngine.#open({ weights, tokenizer: setting.tokenizer, name: "fresh" }, options);
   }
 
   /**
    * A model without optimiser state: a folder as Hugging Face's libraries write it, a GGUF file, `hf:owner/name[@revision]`
-   * or a short name such as `smollm2-135m`. Throws `CheckpointError`, `FileError`, `DataFormatError`, or `HubError`.
+   * or a short name such as `smollm2-135m`; adapters, as of a checkpoint, are merged into their model. Throws `CheckpointError`, `FileError`, `DataFormatError`, or `HubError`.
    */
   static async open(source: string, options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
-    const files = await openModelFiles(await locateModel(source, options.hub));
+    return await EmbeddedEngine.#read(source, options, async (files) =>
+      wholeWeights(files.model, await files.readParameters()),
+    );
+  }
+
+  /**
+   * A model whose weights stay as they are, with fresh adapters that are trained; or the adapters that `source` holds, to be
+   * trained further. Throws as `open`, and `EngineError` for a rank larger than a matrix.
+   */
+  static async adapt(
+    source: string,
+    setting: AdapterSetting,
+    options: EmbeddedEngineOptions,
+  ): Promise<EmbeddedEngine> {
+    return await EmbeddedEngine.#read(source, options, (files) =>
+      openAdapted(files, { ...setting, source, threads: options.threads }),
+    );
+  }
+
+  static async #read(
+    source: string,
+    options: EmbeddedEngineOptions,
+    readWeights: (files: ModelFiles) => Promise<TrainedWeights>,
+  ): Promise<EmbeddedEngine> {
+    const files = await openModelFiles(await locateModel(source, options.hub), options.hub);
     try {
       const tokenizer = await files.readTokenizer();
-      const parameters = await files.readParameters();
-      const { model } = files;
-      return await EmbeddedEngine.#open({ model, parameters, tokenizer, name: source }, options);
+      return EmbeddedEngine.#open({ weights: await readWeights(files), tokenizer, name: source }, options);
     } finally {
       await files.close();
     }
   }
 
-  static async #open(weights: Weights, options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
-    const { model, tokenizer, parameters } = weights;
+  static #open(parts: Parts, options: EmbeddedEngineOptions): EmbeddedEngine {
+    const { tokenizer } = parts;
+    const { model } = parts.weights.adapted;
     if (tokenizer.vocabularySize > model.vocabularySize) {
       throw new EngineError(
         `the tokenizer has ${tokenizer.vocabularySize} ids, the model ${model.vocabularySize}; use the tokenizer that belongs to the model`,
       );
     }
-    return new EmbeddedEngine(weights, options, new DecodingModel(model, parameters, options));
+    return new EmbeddedEngine(parts, options);
   }
 
   policy(): Policy {
@@ -116,22 +145,24 @@ export class EmbeddedEngine implements Engine {
   }
 
   async logprobs(batch: readonly Datum[]): Promise<Float32Array[]> {
-    return await this.#sequences.logprobs(this.#parameters, batch);
+    return await this.#sequences.logprobs(this.#weights.all, batch);
   }
 
   async forwardBackward(batch: readonly Datum[], loss: Loss): Promise<LossReport> {
-    this.#gradients ??= zerosLike(this.#parameters);
-    return await this.#sequences.forwardBackward(this.#parameters, batch, {
+    const { all, trained } = this.#weights;
+    this.#gradients ??= zerosLike(trained);
+    return await this.#sequences.forwardBackward(all, batch, {
       loss,
       gradients: this.#gradients,
     });
   }
 
   async step(options: AdamOptions): Promise<StepReport> {
-    this.#adam ??= await AdamW.create(this.#parameters, this.#options);
-    this.#optimizer ??= freshOptimizer(this.#parameters);
-    this.#gradients ??= zerosLike(this.#parameters);
-    const gradientNorm = await this.#adam.step(this.#parameters, this.#gradients, this.#optimizer, options);
+    const { trained } = this.#weights;
+    this.#adam ??= await AdamW.create(trained, this.#options);
+    this.#optimizer ??= freshOptimizer(trained);
+    this.#gradients ??= zerosLike(trained);
+    const gradientNorm = await this.#adam.step(trained, this.#gradients, this.#optimizer, options);
     this.#forgetGradients();
     this.#policy.invalidate();
     return { gradientNorm };
@@ -144,29 +175,27 @@ export class EmbeddedEngine implements Engine {
   async save(folder: string): Promise<void> {
     // At once: most of the time goes into waiting for the disk, file after file.
     await Promise.all([
-      writeModel(folder, this, this.#parameters),
+      this.#weights.save(folder, this.tokenizer),
       writeTokenizer(folder, this.tokenizer),
       ...(this.#optimizer ? [writeOptimizer(folder, this.#optimizer)] : []),
     ]);
   }
 
   async load(folder: string): Promise<void> {
-    const { model, parameters } = await readModel(folder);
-    if (canonicalJson(model) !== canonicalJson(this.model)) {
-      throw new CheckpointError(
-        `${folder} holds a model of another shape (${canonicalJson(model)}) than this one (${canonicalJson(this.model)}); use a checkpoint of the same model`,
-      );
-    }
+    const { trained } = this.#weights;
     // All is read before anything changes, so that a damaged folder leaves the engine as it was.
-    const optimizer = await readOptimizer(folder, this.#parameters);
-    for (const [name, { data }] of this.#parameters) data.set((parameters.get(name) as Parameter).data);
+    const saved = await this.#weights.read(folder);
+    const optimizer = await readOptimizer(folder, trained);
+    for (const [name, { data }] of trained) data.set((saved.get(name) as Parameter).data);
     this.#optimizer = optimizer;
     this.#forgetGradients();
     this.#policy.invalidate();
   }
 
   async snapshot(): Promise<ReferencePolicy> {
-    const frozen = copyParameters(this.#parameters);
+    const { all, trained } = this.#weights;
+    // Only what is trained can change; frozen weights are shared.
+    const frozen = new Map([...all, ...copyParameters(trained)]);
     return { logprobs: (batch) => this.#sequences.logprobs(frozen, batch) };
   }
 
@@ -181,6 +210,6 @@ export class EmbeddedEngine implements Engine {
   }
 }
 
-function freshOptimizer(parameters: ReadonlyMap<string, Parameter>): OptimizerState {
+function freshOptimizer(parameters: ParameterSet): OptimizerState {
   return { step: 0, firstMoments: zerosLike(parameters), secondMoments: zerosLike(parameters) };
 }

@@ -1,13 +1,12 @@
 /**
- * The adapters of LoRA as arrays (`lora-options.ts` says what they are): which there are, how they start, and how they are
- * added to the weights they belong to. Names are PEFT's without its prefix: `…q_proj.lora_A.weight` (rank, in) and
+ * The adapters of LoRA as arrays (`lora-options.ts` says what they are): which there are and how they start. Names are PEFT's without its prefix: `…q_proj.lora_A.weight` (rank, in) and
  * `…q_proj.lora_B.weight` (out, rank).
  */
 import { EngineError } from "../errors.ts";
 import { random } from "../shared/random.ts";
 import type { LoraOptions } from "./lora-options.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
-import type { Parameter, ParameterSet } from "./parameters.ts";
+import type { Parameter } from "./parameters.ts";
 
 /** A model and what is trained of it: all of its weights or, with `lora`, adapters beside them. */
 export interface AdaptedModel {
@@ -16,7 +15,7 @@ export interface AdaptedModel {
 }
 
 /** Of one adapted projection: the names of its weight and of its two adapters, and the weight's shape (out, in). */
-interface Target {
+export interface AdaptedProjection {
   readonly weight: string;
   readonly down: string;
   readonly up: string;
@@ -82,54 +81,6 @@ function requireRank(model: ModelOptions, lora: LoraOptions): void {
   }
 }
 
-/**
- * The weights of the model with the adapters added: W + scale B A for each target in a new array, all other arrays
- * as they are in `base`, which is not changed.
- */
-export function mergeAdapters(
-  base: ParameterSet,
-  adapters: ParameterSet,
-  setting: AdaptedModel & { readonly lora: LoraOptions },
-): Map<string, Parameter> {
-  const merged = new Map(base);
-  for (const { weight, down, up } of adaptedProjections(setting.model, setting.lora)) {
-    const { shape, data } = base.get(weight) as Parameter;
-    const sum = data.slice();
-    addProduct(sum, {
-      up: (adapters.get(up) as Parameter).data,
-      down: (adapters.get(down) as Parameter).data,
-      rank: setting.lora.rank,
-      scale: adapterScale(setting.lora),
-    });
-    merged.set(weight, { shape, data: sum });
-  }
-  return merged;
-}
-
-interface Factors {
-  readonly up: Float32Array;
-  readonly down: Float32Array;
-  readonly rank: number;
-  readonly scale: number;
-}
-
-/** Adds scale B A to `target` (out, in) in place. */
-function addProduct(target: Float32Array, { up, down, rank, scale }: Factors): void {
-  const columns = down.length / rank;
-  const rows = target.length / columns;
-  for (let row = 0; row < rows; row++) {
-    const line = target.subarray(row * columns, (row + 1) * columns);
-    for (let k = 0; k < rank; k++) {
-      const factor = scale * (up[row * rank + k] as number);
-      if (factor !== 0) addScaled(line, down.subarray(k * columns, (k + 1) * columns), factor);
-    }
-  }
-}
-
-function addScaled(target: Float32Array, values: Float32Array, factor: number): void {
-  for (let i = 0; i < target.length; i++) target[i] = (target[i] as number) + factor * (values[i] as number);
-}
-
 const modules: Readonly<Record<string, string>> = {
   q_proj: "self_attn",
   k_proj: "self_attn",
@@ -140,7 +91,8 @@ const modules: Readonly<Record<string, string>> = {
   down_proj: "mlp",
 };
 
-function adaptedProjections(model: ModelOptions, { targets }: LoraOptions): Target[] {
+/** All projections that have adapters, in the order of the network. */
+export function adaptedProjections(model: ModelOptions, { targets }: LoraOptions): AdaptedProjection[] {
   const names = new Set<string>(targets.map((target) => `${modules[target]}.${target}.weight`));
   const shapes = [...parameterShapes(model)].filter(([name]) =>
     names.has(name.replace(/^model\.layers\.\d+\./, "")),

@@ -1,16 +1,20 @@
 /**
- * A model on disk, whatever its format: a folder as Hugging Face's libraries write it, a GGUF file, or a folder that holds
- * one. Opening reads headers only, so that a model can be described without its weights.
+ * A model on disk, whatever its format: a folder as Hugging Face's libraries write it, a GGUF file, a folder that holds
+ * one, or a folder of adapters as PEFT writes it, which leads to the model they belong to. Opening reads headers only, so
+ * that a model can be described without its weights.
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { CheckpointError, FileError } from "../errors.ts";
 import { exists, fileError } from "../shared/files.ts";
+import type { HubOptions } from "../shared/hub.ts";
 import { tokenizerFromGguf } from "../tokenizer/gguf-tokenizer.ts";
 import { readTokenizer, type WritableTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { configFile, readModelConfig } from "./checkpoint.ts";
 import { GgufFile } from "./gguf.ts";
 import { modelFromGguf } from "./gguf-model.ts";
+import { identifyBase, locateBase, requireSameBase } from "./lora-base.ts";
+import { type AdapterConfig, isAdapterFolder, readAdapterConfig, readAdapters } from "./lora-files.ts";
 import type { ModelOptions } from "./model-options.ts";
 import type { Parameter } from "./parameters.ts";
 import { checkTensors, readParameters } from "./read-parameters.ts";
@@ -29,13 +33,26 @@ export interface ModelFiles {
   readonly bytes: number;
   /** The model's own tokenizer. Throws `DataFormatError`, `FileError`, or `CheckpointError` where it is another model's. */
   readTokenizer(): Promise<WritableTokenizer>;
-  /** All weights as float32. */
+  /** All weights as float32; adapters are merged into them. */
   readParameters(): Promise<Map<string, Parameter>>;
+  /** Where `path` holds adapters: they, and the model they belong to, apart. */
+  readonly adapters?: AdapterFiles;
   close(): Promise<void>;
 }
 
-/** Opens the model at `path` and checks its headers. Throws `CheckpointError` or `FileError`. */
-export async function openModelFiles(path: string): Promise<ModelFiles> {
+export interface AdapterFiles {
+  readonly config: AdapterConfig;
+  /** The weights without the adapters. Throws `CheckpointError` where they are not those the adapters were trained on. */
+  readBase(): Promise<Map<string, Parameter>>;
+  readAdapters(): Promise<Map<string, Parameter>>;
+}
+
+/**
+ * Opens the model at `path` and checks its headers; `hub` is where the model of adapters is fetched from that is not
+ * here. Throws `CheckpointError` or `FileError`.
+ */
+export async function openModelFiles(path: string, hub?: HubOptions): Promise<ModelFiles> {
+  if (await isAdapterFolder(path)) return await openAdapters(path, hub);
   const gguf = await findGguf(path);
   return gguf === undefined ? await openFolder(path) : await openGguf(gguf);
 }
@@ -85,6 +102,40 @@ async function openGguf(path: string): Promise<ModelFiles> {
     model,
     readTokenizer: async () => tokenizerFromGguf(source.metadata, path),
   });
+}
+
+async function openAdapters(path: string, hub: HubOptions | undefined): Promise<ModelFiles> {
+  const config = await readAdapterConfig(path);
+  const location = await locateBase(path, config.location, hub);
+  if (await isAdapterFolder(location))
+    throw new CheckpointError(
+      `${path} holds adapters for ${location}, which holds adapters itself; merge those into a model first`,
+    );
+  const base = await openModelFiles(location);
+  const { model } = base;
+  const readBase = async (): Promise<Map<string, Parameter>> => {
+    const parameters = await base.readParameters();
+    await requireSameBase(path, { base: location, identity: () => identifyBase(model, parameters) });
+    return parameters;
+  };
+  const ownAdapters = (): Promise<Map<string, Parameter>> => readAdapters(path, model, config.lora);
+  return {
+    ...base,
+    path,
+    readTokenizer: async () => {
+      if (!(await exists(join(path, "tokenizer.json")))) return await base.readTokenizer();
+      const tokenizer = await readTokenizer(path);
+      requireOwnTokenizer(path, model, tokenizer);
+      return tokenizer;
+    },
+    readParameters: async () => {
+      const adapters = await ownAdapters();
+      // It needs the tensor runtime, which describing a model does without.
+      const { mergeAdapters } = await import("./lora-merge.ts");
+      return await mergeAdapters(await readBase(), adapters, { model, lora: config.lora, threads: 1 });
+    },
+    adapters: { config, readBase, readAdapters: ownAdapters },
+  };
 }
 
 async function describe(

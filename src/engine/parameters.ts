@@ -27,6 +27,13 @@ export function initializeParameters(model: ModelOptions, seed: number): Map<str
   );
 }
 
+/** How many numbers they hold. */
+export function countParameters(parameters: ParameterSet): number {
+  let count = 0;
+  for (const { data } of parameters.values()) count += data.length;
+  return count;
+}
+
 export function zerosLike(parameters: ParameterSet): Map<string, Parameter> {
   return new Map(
     [...parameters].map(([name, { shape, data }]) => [name, { shape, data: new Float32Array(data.length) }]),
