@@ -1,12 +1,17 @@
 /** The codecs that a recipe can name. */
 import { ConfigError } from "../errors.ts";
 import type { Codec } from "./action.ts";
+import { plainCodec } from "./plain-codec.ts";
 import { compactCodec, searchR1Codec } from "./search-r1-codec.ts";
 
-export const codecNames = ["search-r1", "compact"] as const;
+export const codecNames = ["search-r1", "compact", "plain"] as const;
 export type CodecName = (typeof codecNames)[number];
 
-const codecs: Readonly<Record<CodecName, Codec>> = { "search-r1": searchR1Codec, compact: compactCodec };
+const codecs: Readonly<Record<CodecName, Codec>> = {
+  "search-r1": searchR1Codec,
+  compact: compactCodec,
+  plain: plainCodec,
+};
 
 /** The codec called `name`. Throws `ConfigError` when there is none. */
 export function findCodec(name: string): Codec {

@@ -1,6 +1,13 @@
 import { expect, test } from "vitest";
 import { findPassageTemplate, passageTemplateNames } from "./passage-template.ts";
-import { findPrompt, prepareQuestion, promptNames } from "./prompt.ts";
+import { episodeModes, findTemplate, prepareQuestion, promptNames, renderPrompt } from "./prompt.ts";
+
+function show(prompt: "search-r1" | "bare", question: string): string {
+  return renderPrompt(
+    { prompt, mode: "search", codec: "search-r1", examples: [] },
+    { question, information: "" },
+  );
+}
 
 test("a question is stripped and ends with a question mark", () => {
   expect(prepareQuestion("  who wrote Emma\n")).toBe("who wrote Emma?");
@@ -9,7 +16,7 @@ test("a question is stripped and ends with a question mark", () => {
 });
 
 test("the Search-R1 prompt holds the published tags in the published order", () => {
-  const text = findPrompt("search-r1").render("who wrote Emma?");
+  const text = show("search-r1", "who wrote Emma?");
   expect(text.match(/<\/?\w+>(?: (?:query|Beijing) <\/\w+>)?/g)).toEqual([
     "<think>",
     "</think>",
@@ -23,16 +30,20 @@ test("the Search-R1 prompt holds the published tags in the published order", () 
   expect(text.endsWith(". Question: who wrote Emma?\n")).toBe(true);
 });
 
-test("the bare prompt is the question", () => {
-  expect(findPrompt("bare").render("a {question} $& b?")).toBe("Question: a {question} $& b?\n");
+test("every prompt but the one for answers has a text of its own for each mode", () => {
+  const texts = promptNames.flatMap((prompt) => episodeModes.map((mode) => findTemplate({ prompt, mode })));
+  expect(texts.filter((text) => text === undefined)).toHaveLength(1);
+  expect(findTemplate({ prompt: "answer", mode: "search" })).toBeUndefined();
+  expect(new Set(texts).size).toBe(texts.length);
 });
 
-test("every prompt and every passage template has a hash of its own", () => {
-  const hashes = [
-    ...promptNames.map((name) => findPrompt(name).hash),
-    ...passageTemplateNames.map((name) => findPassageTemplate(name).hash),
-  ];
-  expect(new Set(hashes).size).toBe(promptNames.length + passageTemplateNames.length);
+test("the bare prompt is the question", () => {
+  expect(show("bare", "a {question} $& b?")).toBe("Question: a {question} $& b?\n");
+});
+
+test("every passage template has a hash of its own", () => {
+  const hashes = passageTemplateNames.map((name) => findPassageTemplate(name).hash);
+  expect(new Set(hashes).size).toBe(passageTemplateNames.length);
 });
 
 test("passages are shown as their template says", () => {

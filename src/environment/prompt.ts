@@ -1,47 +1,90 @@
 /**
- * Named prompts: the text that opens an episode. `search-r1` says what the published Search-R1 prompt says, in its
- * order and with its tags and example, in our words; `bare` is the question alone, for small models that learn
- * the format from demonstrations. No chat template is applied here.
+ * Named prompts: the text that opens an episode, by mode. In mode `search`, `search-r1` says what the published Search-R1
+ * prompt says, in its order and with its tags and example, in our words; `bare` is the question alone, for small models
+ * that learn the format from demonstrations. In `direct` and `rag` there is no search and no reasoning: the prompts ask
+ * for the answer alone, between tags (`search-r1`) or as plain text (`answer`). Chat templates: see `opening.ts`.
  */
-import { sha256 } from "../shared/hash.ts";
+import { assert } from "../errors.ts";
+import { type CodecName, findCodec } from "./codecs.ts";
 
-export const promptNames = ["search-r1", "bare"] as const;
+export const promptNames = ["search-r1", "bare", "answer"] as const;
 export type PromptName = (typeof promptNames)[number];
 
-export interface PromptTemplate {
-  readonly name: PromptName;
-  /** SHA-256 of the template; results of unequal prompts are not compared. */
-  readonly hash: string;
-  /** The prompt for a question that is already safe and prepared. */
-  render(question: string): string;
+/** `direct`: answer at once; `rag`: the same after the passages found by the question itself. */
+export const episodeModes = ["search", "direct", "rag"] as const;
+export type EpisodeMode = (typeof episodeModes)[number];
+
+export interface PromptOptions {
+  readonly prompt: PromptName;
+  readonly mode: EpisodeMode;
+  readonly codec: CodecName;
+  /** Answered questions that are shown before the one that is asked. */
+  readonly examples: readonly { readonly question: string; readonly answer: string }[];
 }
 
-const placeholder = "{question}";
+export interface PromptContent {
+  /** Safe and prepared. */
+  readonly question: string;
+  /** Mode `rag`: the passages as the codec wraps them; else empty. */
+  readonly information: string;
+}
 
-const templates: Readonly<Record<PromptName, string>> = {
-  "search-r1": `${[
-    "Give the answer to a question.",
-    "Whenever something new is known, think about it between <think> and </think> before anything else.",
-    "When a fact is missing, ask a search engine with <search> query </search>; what it finds comes back between <information> and </information>.",
-    "There is no limit to the number of searches.",
-    "As soon as nothing more is needed, write the answer between <answer> and </answer>, short and without explanation.",
-    "For example, <answer> Beijing </answer>.",
-    `Question: ${placeholder}`,
-  ].join(" ")}\n`,
-  bare: `Question: ${placeholder}\n`,
+const tagged = [
+  "Write the answer between <answer> and </answer>, short and without explanation.",
+  "For example, <answer> Beijing </answer>.",
+];
+
+const templates: Readonly<Record<PromptName, Readonly<Partial<Record<EpisodeMode, string>>>>> = {
+  "search-r1": {
+    search: `${[
+      "Give the answer to a question.",
+      "Whenever something new is known, think about it between <think> and </think> before anything else.",
+      "When a fact is missing, ask a search engine with <search> query </search>; what it finds comes back between <information> and </information>.",
+      "There is no limit to the number of searches.",
+      "As soon as nothing more is needed, write the answer between <answer> and </answer>, short and without explanation.",
+      "For example, <answer> Beijing </answer>.",
+      "Question: {question}",
+    ].join(" ")}\n`,
+    direct: `${["Give the answer to a question.", ...tagged].join(" ")}\n{examples}Question: {question}\n`,
+    rag: `${[
+      "Give the answer to a question. Passages that may help stand between <information> and </information>.",
+      ...tagged,
+    ].join(" ")}\n{information}\n{examples}Question: {question}\n`,
+  },
+  bare: {
+    search: "Question: {question}\n",
+    direct: "{examples}Question: {question}\n",
+    rag: "{information}\n{examples}Question: {question}\n",
+  },
+  answer: {
+    direct: "Answer the question with a few words and nothing else.\n{examples}Question: {question}\nAnswer:",
+    rag: "Answer the question from the passages, with a few words and nothing else.\n{information}\n{examples}Question: {question}\nAnswer:",
+  },
 };
 
-function createPrompt(name: PromptName): PromptTemplate {
-  const template = templates[name];
-  const [before, after] = template.split(placeholder) as [string, string];
-  return { name, hash: sha256(template), render: (question) => before + question + after };
+/** The prompt as plain text, without a chat template; undefined where the prompt has no text for the mode. */
+export function findTemplate({ prompt, mode }: Pick<PromptOptions, "prompt" | "mode">): string | undefined {
+  return templates[prompt][mode];
 }
 
-const prompts = new Map(promptNames.map((name) => [name, createPrompt(name)]));
-
-/** The template called `name`. */
-export function findPrompt(name: PromptName): PromptTemplate {
-  return prompts.get(name) as PromptTemplate;
+/** The prompt of a question as plain text, without a chat template. */
+export function renderPrompt(options: PromptOptions, { question, information }: PromptContent): string {
+  const { examples, codec, prompt } = options;
+  const shown = examples.map((example) => {
+    const answer =
+      prompt === "answer"
+        ? `Answer: ${example.answer}`
+        : findCodec(codec).render({ type: "answer", answer: example.answer }).trimEnd();
+    return `Question: ${prepareQuestion(example.question)}\n${answer}\n\n`;
+  });
+  const values: Record<string, string> = {
+    question,
+    information: information.trim(),
+    examples: shown.join(""),
+  };
+  const template = findTemplate(options);
+  assert(template !== undefined, `prompt ${prompt} has a text for mode ${options.mode}`);
+  return template.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string);
 }
 
 /** A question as the prompt shows it: without white space around it, with a question mark at the end. */

@@ -1,7 +1,8 @@
 /**
  * The Search-R1 episode (arXiv 2503.09516, Algorithm 1): the policy's turns are read by a codec; a search is
  * answered with passages, an answer ends the episode, anything else gets a message and uses up the turn. After
- * `maxSearches` turns comes one last turn in which a search is ignored.
+ * `maxSearches` turns comes one last turn in which a search is ignored. In the modes `direct` and `rag` the first turn
+ * is that last turn; in `rag` the environment has searched with the question before it.
  *
  * One object plays one episode. It knows no tokens of the policy, no context length and no reward.
  */
@@ -14,8 +15,9 @@ import { findCodec } from "./codecs.ts";
 import type { EnvironmentOptions } from "./environment-options.ts";
 import { neutralizer } from "./neutralize.ts";
 import { type ObservationFormat, renderObservation } from "./observation.ts";
+import { openingText } from "./opening.ts";
 import { findPassageTemplate } from "./passage-template.ts";
-import { findPrompt, prepareQuestion } from "./prompt.ts";
+import { prepareQuestion } from "./prompt.ts";
 import type { StopReason } from "./stop-reason.ts";
 import type { Turn } from "./turn.ts";
 
@@ -44,6 +46,8 @@ export class SearchEnvironment {
   readonly codec: Codec;
   readonly #input: SearchEnvironmentInput;
   readonly #format: ObservationFormat;
+  /** What the prompt shows in mode `rag`. */
+  #shown: Pick<Turn, "passages" | "truncated"> = {};
   #turnsTaken = 0;
   #isDone = false;
 
@@ -60,10 +64,25 @@ export class SearchEnvironment {
     };
   }
 
-  /** The text that opens the episode. */
-  prompt(): string {
-    const { question, options } = this.#input;
-    return findPrompt(options.prompt).render(this.#format.neutralize(prepareQuestion(question.text)));
+  /**
+   * The text that opens the episode. Throws `ConfigError` when the chat template cannot be used, in mode `rag` also
+   * `RetrieverError` and the signal's reason.
+   */
+  async prompt(signal?: AbortSignal): Promise<string> {
+    const { question, options, tokenizer } = this.#input;
+    const information = options.mode === "rag" ? await this.#information(signal) : "";
+    const safe = this.#format.neutralize(prepareQuestion(question.text));
+    return await openingText(options, { question: safe, information }, tokenizer);
+  }
+
+  /** The passages that the question itself finds. */
+  async #information(signal?: AbortSignal): Promise<string> {
+    const { question, retriever, options } = this.#input;
+    const results = await retriever.retrieve([question.text], options.k, signal);
+    const passages = checkResults(results, options.k);
+    const { text, isTruncated } = renderObservation(passages, "", this.#format);
+    this.#shown = { passages, truncated: isTruncated };
+    return text;
   }
 
   /**
@@ -73,10 +92,9 @@ export class SearchEnvironment {
   async step(turnText: string, signal?: AbortSignal): Promise<StepResult> {
     assert(!this.#isDone, "an environment plays one episode");
     const action = this.codec.parse(turnText);
-    const isFinalTurn = this.#turnsTaken === this.#input.options.maxSearches;
     this.#isDone = true;
-    if (action.type === "answer") return end("answer", action);
-    if (isFinalTurn) return end("turnLimit", action);
+    if (action.type === "answer") return this.#end("answer", action);
+    if (this.#searchesLeft() === 0) return this.#end("turnLimit", action);
     this.#turnsTaken++;
     const result = action.type === "search" ? await this.#search(action, signal) : this.#reject(action);
     this.#isDone = false;
@@ -99,8 +117,18 @@ export class SearchEnvironment {
     return { observation, isDone: false, turn, isFinalTurnNext: this.#searchesLeft() === 0 };
   }
 
+  #end(stopReason: "answer" | "turnLimit", action: Action): StepResult {
+    const isLateSearch = stopReason === "turnLimit" && action.type === "search";
+    const turn: Turn = {
+      action: isLateSearch ? { type: "invalid", reason: "searchNotAllowed" } : action,
+      ...this.#shown,
+    };
+    return { isDone: true, stopReason, turn, isFinalTurnNext: false };
+  }
+
   #searchesLeft(): number {
-    return this.#input.options.maxSearches - this.#turnsTaken;
+    const { mode, maxSearches } = this.#input.options;
+    return mode === "search" ? maxSearches - this.#turnsTaken : 0;
   }
 
   #notice(): string {
@@ -108,12 +136,6 @@ export class SearchEnvironment {
     const left = this.#searchesLeft();
     return left === 0 ? "No searches are left: answer now.\n" : `Searches left: ${left}.\n`;
   }
-}
-
-function end(stopReason: "answer" | "turnLimit", action: Action): StepResult {
-  const isLateSearch = stopReason === "turnLimit" && action.type === "search";
-  const turn: Turn = { action: isLateSearch ? { type: "invalid", reason: "searchNotAllowed" } : action };
-  return { isDone: true, stopReason, turn, isFinalTurnNext: false };
 }
 
 /** The answer to the one query. */

@@ -4,7 +4,7 @@ import type { Action } from "./action.ts";
 
 export interface Turn {
   readonly action: Action;
-  /** What the search found, best first; only for a search that was carried out. */
+  /** What was found, best first: by the turn's search, if it was carried out, or for the prompt in mode `rag`. */
   readonly passages?: readonly ScoredPassage[];
   /** True when passages were shortened to fit the observation limit. */
   readonly truncated?: boolean;

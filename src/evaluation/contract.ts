@@ -5,11 +5,12 @@
 import { z } from "zod";
 import { type Question, questionKey } from "../corpus/question.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
+import { openingHash } from "../environment/opening.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
-import { findPrompt } from "../environment/prompt.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
 import type { Policy, SamplingOptions } from "../rollout/policy.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 
 const plain = z.union([z.string(), z.number(), z.boolean()]);
 
@@ -30,11 +31,12 @@ export const contractSchema = z.object({
   n: z.number(),
   /** SHA-256 of the questions with their gold answers and gold passages, whatever their order. */
   questionsHash: z.string(),
+  /** SHA-256 of what opens an episode, examples and chat template included. */
   promptHash: z.string(),
   /** SHA-256 of the template that passages are shown with. */
   templateHash: z.string(),
   codec: z.string(),
-  /** The other rules of an episode: limits of searches and tokens, whether the budget is told. */
+  /** The other rules of an episode: its mode, limits of searches and tokens, whether the budget is told. */
   limits: z.record(z.string(), plain),
   /** How answers are made comparable. */
   normaliser: z.literal("squad"),
@@ -57,12 +59,23 @@ export interface ContractInput {
   readonly sampling: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
   readonly codeVersion: string;
   readonly seed: number;
+  /** Whose chat template the prompt goes through. */
+  readonly tokenizer?: Tokenizer | undefined;
 }
 
-/** The contract of an evaluation that is about to run. */
-export function evaluationContract(input: ContractInput): EvaluationContract {
+/** The contract of an evaluation that is about to run. Throws `ConfigError` when the prompt cannot be rendered. */
+export async function evaluationContract(input: ContractInput): Promise<EvaluationContract> {
   const { policy, retriever, questions, split, codeVersion, seed } = input;
-  const { codec, prompt, passageTemplate, k, ...limits } = input.environment;
+  const {
+    codec,
+    passageTemplate,
+    k,
+    prompt: _,
+    chat: __,
+    today: ___,
+    examples: ____,
+    ...limits
+  } = input.environment;
   const { corpusHash, method, indexHash, parameters } = retriever.identity;
   const { temperature, topP, topK } = input.sampling;
   return {
@@ -72,7 +85,7 @@ export function evaluationContract(input: ContractInput): EvaluationContract {
     split,
     n: questions.length,
     questionsHash: hashQuestions(questions),
-    promptHash: findPrompt(prompt).hash,
+    promptHash: await openingHash(input.environment, input.tokenizer),
     templateHash: findPassageTemplate(passageTemplate).hash,
     codec,
     limits,

@@ -53,7 +53,7 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
   const { questions, sampling = greedy, seed, onProgress, concurrency, signal } = input;
   const { policy, retriever, environment, tokenizer, contextLength, now } = input;
   requireUniqueKeys(questions);
-  const contract = evaluationContract({ ...input, sampling });
+  const contract = await evaluationContract({ ...input, sampling });
   const requests = questions.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
   let done = 0;
   const onTrajectory = (): void => onProgress?.({ done: ++done, total: questions.length });

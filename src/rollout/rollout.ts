@@ -7,6 +7,7 @@
  */
 import type { Question } from "../corpus/question.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
+import { openingTokens } from "../environment/opening.ts";
 import { SearchEnvironment } from "../environment/search-environment.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
 import { assert, PolicyError, RetrieverError } from "../errors.ts";
@@ -94,7 +95,7 @@ class Episode {
 
   async play(): Promise<Trajectory> {
     const { signal } = this.#input;
-    this.#appendPrompt();
+    await this.#appendPrompt();
     for (;;) {
       signal?.throwIfAborted();
       const room = this.#room();
@@ -171,9 +172,14 @@ class Episode {
     for (const token of segment.tokens) this.#tokens.push(token);
   }
 
-  #appendPrompt(): void {
-    const text = this.#environment.prompt();
-    this.#append({ source: "prompt", text, tokens: this.#encode(text) });
+  async #appendPrompt(): Promise<void> {
+    const { tokenizer, signal } = this.#input;
+    const text = await this.#environment.prompt(signal);
+    this.#append({
+      source: "prompt",
+      text,
+      tokens: tokenizer === undefined ? [] : openingTokens(text, tokenizer),
+    });
   }
 
   /** Appends an observation if the policy could write at least one token after it. */

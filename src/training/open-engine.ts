@@ -3,7 +3,7 @@ import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
 import { findCodec } from "../environment/codecs.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
-import { findPrompt, prepareQuestion } from "../environment/prompt.ts";
+import { prepareQuestion, renderPrompt } from "../environment/prompt.ts";
 import { ConfigError } from "../errors.ts";
 import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
@@ -57,7 +57,6 @@ async function trainTokenizer(recipe: Recipe, data: TrainingData): Promise<ByteP
   if (model.type !== "fresh")
     throw new ConfigError("only a fresh model trains a tokenizer", { path: "model.type" });
   const template = findPassageTemplate(environment.passageTemplate);
-  const prompt = findPrompt(environment.prompt);
   const passages: string[] = [];
   for await (const passage of learntPassages(recipe, data)) {
     if (passages.length === tokenizerPassages) break;
@@ -65,7 +64,7 @@ async function trainTokenizer(recipe: Recipe, data: TrainingData): Promise<ByteP
   }
   const questions = data.train
     .slice(0, tokenizerQuestions)
-    .map(({ text }) => prompt.render(prepareQuestion(text)));
+    .map(({ text }) => renderPrompt(environment, { question: prepareQuestion(text), information: "" }));
   return trainBytePair([...passages, ...questions], {
     vocabularySize: model.vocabularySize,
     specialTokens: findCodec(environment.codec).tags,

@@ -17,20 +17,23 @@ const questions = ["Who?", "Who wrote this long book?", "Where?"].map(
 );
 const longest = "Question: Who wrote this long book?\n".length;
 
-test("the longest prompt is counted in tokens, template included", () => {
-  expect(longestPrompt(questions, { environment, tokenizer })).toEqual({
+test("the longest prompt is counted in tokens, template included", async () => {
+  expect(await longestPrompt(questions, { environment, tokenizer })).toEqual({
     question: questions[1],
     tokens: longest,
   });
-  expect(longestPrompt([], { environment, tokenizer })).toBeUndefined();
+  expect(await longestPrompt([], { environment, tokenizer })).toBeUndefined();
+  const rag = environmentOptionsSchema.parse({ prompt: "bare", mode: "rag", maxObservationTokens: 50 });
+  const tags = "\n".length;
+  expect((await longestPrompt(questions, { environment: rag, tokenizer }))?.tokens).toBe(longest + tags + 50);
 });
 
-test("prompt and one turn may fill the context exactly, one token more is refused by name", () => {
+test("prompt and one turn may fill the context exactly, one token more is refused by name", async () => {
   const model = { tokenizer, contextLength: longest + 10 };
-  expect(() => requirePromptsFit(questions, environment, model)).not.toThrow();
+  await requirePromptsFit(questions, environment, model);
   const tight = { tokenizer, contextLength: longest + 9 };
-  expect(() => requirePromptsFit(questions, environment, tight)).toThrow(ConfigError);
-  expect(() => requirePromptsFit(questions, environment, tight)).toThrow(
+  await expect(requirePromptsFit(questions, environment, tight)).rejects.toThrow(ConfigError);
+  await expect(requirePromptsFit(questions, environment, tight)).rejects.toThrow(
     /question made\/1 is too long: its prompt has 36 tokens/,
   );
 });

@@ -1,8 +1,8 @@
 /** What all scores of a training depend on; `contract.json` of its run folder. The contract of an evaluation says the same and more. */
 import type { Recipe } from "../config/recipe.ts";
 import type { Engine } from "../engine/engine.ts";
+import { openingHash } from "../environment/opening.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
-import { findPrompt } from "../environment/prompt.ts";
 import { hashQuestions } from "../evaluation/contract.ts";
 import { describeBaseModel } from "./base-model.ts";
 import type { Watcher } from "./hub-settings.ts";
@@ -31,8 +31,9 @@ export async function trainingContract(
     },
     model: await describeBaseModel(recipe.model, watcher),
     tokenizerHash: engine.tokenizer.hash,
-    promptHash: findPrompt(recipe.environment.prompt).hash,
+    promptHash: await openingHash(recipe.environment, engine.tokenizer),
     templateHash: findPassageTemplate(recipe.environment.passageTemplate).hash,
+    mode: recipe.environment.mode,
     codec: recipe.environment.codec,
     seed: recipe.seed,
     codeVersion,

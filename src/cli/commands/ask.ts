@@ -49,7 +49,7 @@ export const askCommand = defineCommand({
       const engine = await openModel(source);
       opened.defer(() => engine.close());
       const question = { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] };
-      requirePromptsFit([question], recipe.environment, engine);
+      await requirePromptsFit([question], recipe.environment, engine);
       const trajectory = await runRollout({
         policy: engine.policy(),
         retriever,

@@ -92,7 +92,7 @@ async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<
   const millions = (parameterCount / 1e6).toFixed(2);
   add({ name: "model", ok: true, detail: `${millions} M parameters, ${tokenizer.vocabularySize} tokens` });
   add(checkTags(patient));
-  const context = checkContext(patient);
+  const context = await checkContext(patient);
   add(context);
   if (context.ok) add(await checkReward(patient));
   const memory = checkMemory(patient);
@@ -109,7 +109,8 @@ async function episodeSize({ recipe, data, engine }: Patient): Promise<EpisodeSi
   const { environment } = recipe;
   const { retriever, train } = data;
   const planned = spread(train, 32).filter(({ plan }) => plan !== undefined && plan.length > 0);
-  const { maxSearches, maxTurnTokens, maxObservationTokens } = environment;
+  const { mode, maxTurnTokens, maxObservationTokens } = environment;
+  const maxSearches = mode === "search" ? environment.maxSearches : 0;
   if (planned.length === 0) {
     const policyTokens = (maxTurnTokens * (maxSearches + 1)) / 2;
     return { policyTokens, tokens: policyTokens + (maxSearches * maxObservationTokens) / 2 };

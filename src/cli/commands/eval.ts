@@ -111,7 +111,7 @@ async function score(
     opened.defer(() => engine.close());
     const total = questions.length;
     const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
-    requirePromptsFit(questions, recipe.environment, engine);
+    await requirePromptsFit(questions, recipe.environment, engine);
     const { result } = await evaluate({
       policy: engine.policy(),
       retriever,

@@ -51,13 +51,14 @@ function survives(tokenizer: Tokenizer, text: string): boolean {
 }
 
 /** The prompt with one answer must fit; the longest episode should. */
-export function checkContext({ recipe, data: { train, evaluation }, engine }: Patient): Check {
+export async function checkContext({ recipe, data: { train, evaluation }, engine }: Patient): Promise<Check> {
   const { tokenizer, contextLength } = engine;
   const name = "context";
   const { environment } = recipe;
-  const longest = longestPrompt([...train, ...evaluation], { environment, tokenizer });
+  const longest = await longestPrompt([...train, ...evaluation], { environment, tokenizer });
   if (longest === undefined) return { name, ok: false, detail: "there is no question" };
-  const { maxSearches, maxTurnTokens, maxObservationTokens } = environment;
+  const { mode, maxTurnTokens, maxObservationTokens } = environment;
+  const maxSearches = mode === "search" ? environment.maxSearches : 0;
   const full = longest.tokens + maxSearches * (maxTurnTokens + maxObservationTokens) + maxTurnTokens;
   const detail = `the longest prompt has ${longest.tokens} tokens (${questionKey(longest.question)}), the longest episode at most ${full}, the context ${contextLength}`;
   if (longest.tokens + maxTurnTokens > contextLength)

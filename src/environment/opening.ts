@@ -1,0 +1,61 @@
+/**
+ * What opens an episode: the prompt, as one message of the user through the model's own chat template where it has one
+ * (as Search-R1 does, for base models too that come with a template). The policy's turns and the observations then
+ * follow each other in one turn of the assistant.
+ */
+import { ConfigError } from "../errors.ts";
+import { sha256 } from "../shared/hash.ts";
+import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { type PromptContent, type PromptOptions, renderPrompt } from "./prompt.ts";
+
+export interface OpeningOptions extends PromptOptions {
+  /** `auto`: where the model has a template. */
+  readonly chat: "auto" | boolean;
+  /** Day that a template is told which asks for it, such as 2026-01-31. */
+  readonly today?: string | undefined;
+}
+
+type ChatTokenizer = Pick<Tokenizer, "chat">;
+
+/**
+ * The text that opens the episode of a question. Throws `ConfigError` when a chat template is wanted and there is none, or
+ * when it cannot be used: no generation prompt, a date that is not given, messages that it refuses.
+ */
+export async function openingText(
+  options: OpeningOptions,
+  content: PromptContent,
+  tokenizer: ChatTokenizer | undefined,
+): Promise<string> {
+  const prompt = renderPrompt(options, content);
+  const format = chatFormat(options, tokenizer);
+  if (format === undefined) return prompt;
+  const { renderChat } = await import("../tokenizer/chat-template.ts");
+  const today = options.today === undefined ? {} : { today: new Date(`${options.today}T12:00:00`) };
+  return renderChat(format, [{ role: "user", content: prompt }], { addGenerationPrompt: true, ...today });
+}
+
+function chatFormat({ chat }: OpeningOptions, tokenizer: ChatTokenizer | undefined): Tokenizer["chat"] {
+  if (chat === false) return undefined;
+  if (chat === true && tokenizer?.chat === undefined)
+    throw new ConfigError("the model has no chat template; set environment.chat to auto or false", {
+      path: "environment.chat",
+    });
+  return tokenizer?.chat;
+}
+
+/** SHA-256 of the opening with names in the places of question and passages; results of unequal openings are not compared. */
+export async function openingHash(
+  options: OpeningOptions,
+  tokenizer: ChatTokenizer | undefined,
+): Promise<string> {
+  return sha256(
+    await openingText(options, { question: "{question}", information: "{information}" }, tokenizer),
+  );
+}
+
+/** The ids of an opening: after the id that begins a text where the tokenizer has one, unless the template wrote it. */
+export function openingTokens(text: string, tokenizer: Tokenizer): number[] {
+  const tokens = tokenizer.encode(text);
+  const begin = tokenizer.beginOfTextId;
+  return begin === undefined || tokens[0] === begin ? tokens : [begin, ...tokens];
+}
