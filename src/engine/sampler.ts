@@ -1,6 +1,11 @@
-/** Draws the next token from log-probabilities: greedy, or by temperature, top-k and nucleus (Holtzman et al., 2020). */
+/**
+ * Draws the next token from log-probabilities: greedy, or by temperature, top-k and nucleus (Holtzman et al., 2020).
+ * It runs between two calls of the model for each of up to 128 rows of a vocabulary, while the model's threads wait:
+ * no row is sorted as a whole, and weights come from `fast-exp.ts`.
+ */
 import type { SamplingOptions } from "../rollout/policy.ts";
 import type { Random } from "../shared/random.ts";
+import { exponential } from "./fast-exp.ts";
 
 type Filter = Pick<SamplingOptions, "temperature" | "topP" | "topK">;
 
@@ -13,10 +18,21 @@ export function sampleToken(logprobs: Float32Array, options: Filter, chance: Ran
 
 export function mostLikely(logprobs: Float32Array): number {
   let best = 0;
+  let highest = logprobs[0] as number;
   for (let token = 1; token < logprobs.length; token++) {
-    if ((logprobs[token] as number) > (logprobs[best] as number)) best = token;
+    const logprob = logprobs[token] as number;
+    if (logprob > highest) {
+      highest = logprob;
+      best = token;
+    }
   }
   return best;
+}
+
+/** How log-probabilities become weights: exp((logprob - peak) / temperature). */
+interface Scale {
+  readonly temperature: number;
+  readonly peak: number;
 }
 
 /**
@@ -25,9 +41,8 @@ export function mostLikely(logprobs: Float32Array): number {
  */
 function sampleAll(logprobs: Float32Array, temperature: number, chance: Random): number {
   if (temperature !== 1) {
-    const peak = logprobs[mostLikely(logprobs)] as number;
-    const total = totalWeight(logprobs, temperature, peak);
-    return walk(logprobs, { temperature, peak }, chance.next() * total).token;
+    const scale = { temperature, peak: logprobs[mostLikely(logprobs)] as number };
+    return walk(logprobs, scale, chance.next() * totalWeight(logprobs, scale)).token;
   }
   const asIs = { temperature, peak: 0 };
   const point = chance.next();
@@ -36,15 +51,13 @@ function sampleAll(logprobs: Float32Array, temperature: number, chance: Random):
 }
 
 /** The token at `point` when tokens lie end to end, each as long as its weight; `excess` is what lies beyond the last. */
-function walk(
-  logprobs: Float32Array,
-  scale: { readonly temperature: number; readonly peak: number },
-  point: number,
-): { token: number; excess: number } {
+function walk(logprobs: Float32Array, scale: Scale, point: number): { token: number; excess: number } {
+  const { peak } = scale;
+  const factor = 1 / scale.temperature;
   let excess = point;
   let lastPossible = 0;
   for (let token = 0; token < logprobs.length; token++) {
-    const weight = Math.exp(((logprobs[token] as number) - scale.peak) / scale.temperature);
+    const weight = exponential(((logprobs[token] as number) - peak) * factor);
     if (weight === 0) continue;
     excess -= weight;
     lastPossible = token;
@@ -53,31 +66,61 @@ function walk(
   return { token: lastPossible, excess };
 }
 
-function totalWeight(logprobs: Float32Array, temperature: number, peak: number): number {
+function totalWeight(logprobs: Float32Array, { temperature, peak }: Scale): number {
+  const factor = 1 / temperature;
   let total = 0;
   for (let token = 0; token < logprobs.length; token++) {
-    total += Math.exp(((logprobs[token] as number) - peak) / temperature);
+    total += exponential(((logprobs[token] as number) - peak) * factor);
   }
   return total;
 }
 
 /** Keeps the `topK` most likely tokens, then the fewest whose mass reaches `topP` (always one), and draws among them. */
 function sampleFiltered(logprobs: Float32Array, options: Filter, chance: Random): number {
-  const { temperature, topK, topP } = options;
-  const peak = logprobs[mostLikely(logprobs)] as number;
-  const order = Array.from(logprobs.keys()).sort(
-    (a, b) => (logprobs[b] as number) - (logprobs[a] as number) || a - b,
-  );
+  const { topP, topK } = options;
+  const scale = { temperature: options.temperature, peak: logprobs[mostLikely(logprobs)] as number };
+  const weightOf = (token: number): number =>
+    exponential(((logprobs[token] as number) - scale.peak) / scale.temperature);
+  const total = topK === 0 ? totalWeight(logprobs, scale) : undefined;
+  const order = likeliest(logprobs, scale, (tokens) => {
+    if (total === undefined) return tokens.length >= topK;
+    return tokens.reduce((sum, token) => sum + weightOf(token), 0) >= topP * total;
+  });
   const kept = topK === 0 ? order : order.slice(0, topK);
-  const weights = kept.map((token) => Math.exp(((logprobs[token] as number) - peak) / temperature));
-  const total = weights.reduce((a, b) => a + b, 0);
+  const weights = kept.map(weightOf);
+  const reach = topP * (total ?? weights.reduce((a, b) => a + b, 0));
   let mass = 0;
   let count = 0;
-  while (count < kept.length && (count === 0 || mass < topP * total)) mass += weights[count++] as number;
+  while (count < kept.length && (count === 0 || mass < reach)) mass += weights[count++] as number;
   let rest = chance.next() * mass;
   for (let i = 0; i < count; i++) {
     rest -= weights[i] as number;
     if (rest <= 0) return kept[i] as number;
   }
   return kept[count - 1] as number;
+}
+
+/** The first distance from the peak within which tokens are looked for, in units of the temperature. */
+const firstReach = 4;
+
+/** The most likely tokens in order, ties by id; at least as many as are `enough`, or all. */
+function likeliest(
+  logprobs: Float32Array,
+  { temperature, peak }: Scale,
+  isEnough: (tokens: readonly number[]) => boolean,
+): number[] {
+  let tokens: number[] = [];
+  for (let reach = firstReach; tokens.length < logprobs.length; reach *= 2) {
+    tokens = tokensAbove(logprobs, reach > 1000 ? Number.NEGATIVE_INFINITY : peak - reach * temperature);
+    if (isEnough(tokens)) break;
+  }
+  return tokens.sort((a, b) => (logprobs[b] as number) - (logprobs[a] as number) || a - b);
+}
+
+function tokensAbove(logprobs: Float32Array, least: number): number[] {
+  const tokens: number[] = [];
+  for (let token = 0; token < logprobs.length; token++) {
+    if ((logprobs[token] as number) >= least) tokens.push(token);
+  }
+  return tokens;
 }
