@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeQuestion, makeTrajectory } from "../../test/make-trajectory.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
-import { advantagesByGroup, type RewardedTrajectory } from "./group.ts";
+import { advantagesByGroup, type RewardedTrajectory, soundTrajectories } from "./group.ts";
 
 const options = { advantage: { normalize: "none" }, rejectGroupsWithoutSignal: true } as const;
 
@@ -67,4 +67,9 @@ test("a group that failures left with one trajectory is not mistaken for a group
   expect(advantagesByGroup([rewarded(1)], options).trajectories.map(({ advantage }) => advantage)).toEqual([
     1,
   ]);
+});
+
+test("without comparison all trajectories stay that the world did not fail", () => {
+  const members = [rewarded(1), rewarded(undefined, { stopReason: "retrieverFailure" }), rewarded(0)];
+  expect(soundTrajectories(members)).toEqual([members[0], members[2]]);
 });

@@ -24,11 +24,11 @@ export interface KlTerm {
 }
 
 /**
- * The loss of a critic, w / 2 * max((v - R)^2, (clip(v, V - range, V + range) - R)^2), with v its value, V what it was
- * before the first update and R the return: no step takes the value further than `range` towards the return. A plain
+ * The loss of a critic, w / 2 * max((v - R)^2, (clip(v, V - clip, V + clip) - R)^2), with v its value, V what it was
+ * before the first update and R the return: no step takes the value further than `clip` towards the return. A plain
  * sum as well, as in verl, on which Search-R1 builds.
  */
 export interface ValueLoss {
   readonly type: "value";
-  readonly range: number;
+  readonly clip: number;
 }

@@ -88,12 +88,12 @@ const grpoOptionsSchema = z.strictObject({
 
 const criticFields = {
   schedule: scheduleOptionsSchema.describe("The critic's own learning rate over the steps of this stage."),
-  range: z
+  clip: z
     .number()
     .positive()
     .default(0.5)
     .describe(
-      "A value that has moved this far towards its return within one step earns no further gradient, in points of reward; a range wider than the rewards never acts.",
+      "A value that has moved this far towards its return within one step earns no further gradient, in points of reward; a clip wider than the rewards never acts.",
     ),
   leadSteps: z
     .int()
@@ -161,5 +161,5 @@ export function policyLoss(options: AlgorithmOptions): Loss {
 
 /** The loss these options ask a critic for. */
 export function criticLoss({ critic }: PpoOptions): ValueLoss {
-  return { type: "value", range: critic.range };
+  return { type: "value", clip: critic.clip };
 }

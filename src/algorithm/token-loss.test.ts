@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Datum } from "./datum.ts";
-import type { Loss } from "./loss.ts";
-import { datumLoss, type TokenInput, tokenLoss } from "./token-loss.ts";
+import type { Datum, ValueDatum } from "./datum.ts";
+import type { Loss, ValueLoss } from "./loss.ts";
+import { datumLoss, type TokenInput, tokenLoss, valueDatumLoss, valueTokenLoss } from "./token-loss.ts";
 
 const ppo: Loss = { type: "ppo", clipLow: 0.2, clipHigh: 0.3 };
 const token: TokenInput = { weight: 1, logprob: -1, sampledLogprob: -1, advantage: 1, referenceLogprob: -1 };
@@ -108,5 +108,52 @@ describe("datumLoss", () => {
     expect(() => datumLoss(ppo, incomplete, [0, 0, 0])).toThrow("sampled logprobs");
     const withKl: Loss = { ...ppo, kl: { estimator: "k3", coefficient: 1 } };
     expect(() => datumLoss(withKl, datum, [0, 0, 0])).toThrow("referenceLogprobs");
+  });
+});
+
+describe("the loss of a critic", () => {
+  const loss: ValueLoss = { type: "value", clip: 0.5 };
+  test.each([
+    { name: "before any update", value: 0.25, target: 1, expected: [0.28125, -0.75] },
+    { name: "within the range", value: 0.5, target: 1, expected: [0.125, -0.5] },
+    { name: "moved far enough towards the return", value: 1, target: 2, expected: [0.78125, 0] },
+    { name: "moved far, but away from the return", value: 1, target: 0, expected: [0.5, 1] },
+    { name: "moved past the return", value: 1, target: 0.5, expected: [0.125, 0.5] },
+    { name: "moved down far enough", value: -1, target: -2, expected: [1.53125, 0] },
+    { name: "right", value: 0.5, target: 0.5, expected: [0, 0] },
+  ])("$name, from an old value of 1/4", ({ value, target, expected }) => {
+    const token = valueTokenLoss(loss, { weight: 1, value, oldValue: 0.25, target });
+    expect([token.loss, token.derivative]).toEqual(expected);
+  });
+
+  test("the derivative is that of finite differences, away from the corners", () => {
+    const number = (min: number, max: number) => fc.double({ min, max, noNaN: true });
+    fc.assert(
+      fc.property(
+        number(-2, 2),
+        number(-2, 2),
+        number(-2, 2),
+        number(0, 2),
+        (value, oldValue, target, weight) => {
+          const h = 1e-5;
+          const at = (moved: number) => valueTokenLoss(loss, { weight, value: moved, oldValue, target });
+          // A corner lies where the clipped error becomes the larger one.
+          fc.pre((at(value - h).derivative === 0) === (at(value + h).derivative === 0));
+          expect(at(value).derivative).toBeCloseTo((at(value + h).loss - at(value - h).loss) / (2 * h), 5);
+        },
+      ),
+    );
+  });
+
+  test("a datum is the sum of its weighted values; the others have exactly no part", () => {
+    const datum: ValueDatum = {
+      inputs: Int32Array.of(1, 2, 3),
+      weights: Float32Array.of(0, 0.5, 2),
+      values: Float32Array.of(Number.NaN, 0, 0.25),
+      returns: Float32Array.of(Number.NaN, 1, 0),
+    };
+    const { loss: sum, derivatives } = valueDatumLoss(loss, datum, [Number.NaN, 0, 0.25]);
+    expect(sum).toBe(0.5 * 0.5 + 2 * 0.03125);
+    expect([...derivatives]).toEqual([0, -0.5, 0.5]);
   });
 });

@@ -85,9 +85,9 @@ export interface ValueInput {
 }
 
 /** The loss of a value and its derivative with respect to it. At the edge of the range the derivative is that of the inside. */
-export function valueTokenLoss({ range }: ValueLoss, input: ValueInput): TokenLoss {
+export function valueTokenLoss({ clip }: ValueLoss, input: ValueInput): TokenLoss {
   const { weight, value, oldValue, target } = input;
-  const clipped = Math.max(oldValue - range, Math.min(oldValue + range, value));
+  const clipped = Math.max(oldValue - clip, Math.min(oldValue + clip, value));
   const error = value - target;
   const clippedError = clipped - target;
   const isClipped = clippedError ** 2 > error ** 2;

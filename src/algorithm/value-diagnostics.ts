@@ -33,7 +33,7 @@ export function valueDiagnostics(data: readonly ValueDatum[]): ValueDiagnostics 
 export function valueClipFraction(
   data: readonly ValueDatum[],
   now: readonly ArrayLike<number>[],
-  { range }: ValueLoss,
+  { clip }: ValueLoss,
 ): number {
   let trained = 0;
   let clipped = 0;
@@ -41,10 +41,9 @@ export function valueClipFraction(
     for (const [t, weight] of weights.entries()) {
       if (weight === 0) continue;
       trained++;
-      const moved = (now[i]?.[t] as number) - (values[t] as number);
-      const within = Math.max(-range, Math.min(range, moved)) + (values[t] as number);
-      const target = returns[t] as number;
-      if (Math.abs(within - target) > Math.abs((now[i]?.[t] as number) - target)) clipped++;
+      const [value, old, target] = [now[i]?.[t] as number, values[t] as number, returns[t] as number];
+      const within = Math.max(old - clip, Math.min(old + clip, value));
+      if (Math.abs(within - target) > Math.abs(value - target)) clipped++;
     }
   return trained === 0 ? 0 : clipped / trained;
 }

@@ -3,7 +3,7 @@
  * derivative with respect to each log-probability, from which differentiation starts. The same in plain
  * numbers, and the oracle of the tests, is `algorithm/token-loss.ts`.
  */
-import { type KlTerm, type Loss, maxLogRatio } from "../algorithm/loss.ts";
+import { type KlTerm, type Loss, maxLogRatio, type ValueLoss } from "../algorithm/loss.ts";
 import type { Graph, Tensor } from "./graph.ts";
 
 /** What the losses read besides the log-probabilities; all (M). */
@@ -30,7 +30,7 @@ export function declareLossInputs(graph: Graph, loss: Loss, count: string): Loss
 export interface LossNodes {
   /** The summed loss, a scalar. */
   readonly loss: Tensor;
-  /** Its derivative with respect to `logprobs` (M). */
+  /** Its derivative with respect to each log-probability or value (M). */
   readonly derivative: Tensor;
 }
 
@@ -56,6 +56,37 @@ export function buildLoss(graph: Graph, loss: Loss, logprobs: Tensor, inputs: Lo
   if (!loss.kl) return finish(objective, objectiveSlope);
   const kl = buildKl(graph, loss.kl, logprobs, inputs.referenceLogprobs as Tensor);
   return finish(op("Sub", objective, kl.value), op("Sub", objectiveSlope, kl.slope));
+}
+
+/** What a critic's loss reads besides its values; all (M). */
+export interface ValueInputs {
+  readonly weights: Tensor;
+  /** Before the first update of the step. */
+  readonly oldValues: Tensor;
+  readonly returns: Tensor;
+}
+
+/** Adds the loss of a critic over its values (M), and its derivative with respect to each. */
+export function buildValueLoss(
+  graph: Graph,
+  loss: ValueLoss,
+  values: Tensor,
+  { weights, oldValues, returns }: ValueInputs,
+): LossNodes {
+  const op = elementwise(graph, values);
+  const range = graph.scalar(loss.clip);
+  // Not old value plus clipped difference: that sum rounds, and a value within the range must stay itself.
+  const clipped = op("Max", op("Sub", oldValues, range), op("Min", op("Add", oldValues, range), values));
+  const error = op("Sub", values, returns);
+  const clippedError = op("Sub", clipped, returns);
+  const square = op("Mul", error, error);
+  const clippedSquare = op("Mul", clippedError, clippedError);
+  const halved = op("Mul", op("Max", square, clippedSquare), graph.scalar(0.5));
+  const slope = op("Where", op("Greater", clippedSquare, square), graph.scalar(0), error);
+  return {
+    loss: graph.node("ReduceSum", [op("Mul", halved, weights)], [], { attributes: { keepdims: 0 } }),
+    derivative: op("Mul", slope, weights),
+  };
 }
 
 /** coefficient * KL against the reference, and its slope, per token (M). */
