@@ -13,8 +13,9 @@ import type { ModelOptions } from "./model-options.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import { readJson } from "./read-json.ts";
 import { readParameters } from "./read-parameters.ts";
-import { readSafetensors, writeSafetensors } from "./safetensors.ts";
+import { readSafetensors, type SafetensorsOptions, writeSafetensors } from "./safetensors.ts";
 import { openWeights, weightsFile } from "./sharded-safetensors.ts";
+import type { FloatType } from "./tensor-encoding.ts";
 
 export const configFile = "config.json";
 const momentsFile = "optimizer.safetensors";
@@ -22,23 +23,26 @@ const optimizerFile = "optimizer.json";
 
 const optimizerSchema = z.strictObject({ step: z.int().nonnegative() });
 
+/** Names of the types in `config.json`. */
+const typeNames: Readonly<Record<FloatType, string>> = { F32: "float32", F16: "float16", BF16: "bfloat16" };
+
 /** Writes configuration and weights into an existing folder; the tokenizer's ids tell other libraries where to stop. */
 export async function writeModel(
   folder: string,
-  described: { readonly model: ModelOptions; readonly tokenizer: Tokenizer },
+  described: { readonly model: ModelOptions; readonly tokenizer: Tokenizer } & SafetensorsOptions,
   parameters: ParameterSet,
 ): Promise<void> {
-  const { model, tokenizer } = described;
+  const { model, tokenizer, dtype = "F32", signal } = described;
   const config = {
     ...configOfModel(model),
     bos_token_id: tokenizer.beginOfTextId ?? null,
     eos_token_id: tokenizer.endOfTextId,
     pad_token_id: tokenizer.paddingId,
-    torch_dtype: "float32",
+    torch_dtype: typeNames[dtype],
   };
   await Promise.all([
     writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`),
-    writeSafetensors(join(folder, weightsFile), parameters),
+    writeSafetensors(join(folder, weightsFile), parameters, { dtype, ...(signal && { signal }) }),
   ]);
 }
 

@@ -52,8 +52,8 @@ export function ggufMetadata(model: ModelOptions, described: GgufDescription): M
   return fields;
 }
 
-export function architectureOf({ family = "llama" }: ModelOptions): string {
-  return architectures[family];
+function architectureOf({ family }: ModelOptions): string {
+  return architectures[family ?? "llama"];
 }
 
 function shapeFields(model: ModelOptions): Record<string, number> {
@@ -100,9 +100,9 @@ export function ggufTensors(
       values: () => ordered(model, name, parameter).data,
     }),
   );
-  const { ropeScaling } = model;
+  const { ropeScaling, ...plain } = model;
   if (ropeScaling === undefined) return tensors;
-  const frequencies = rotaryFrequencies({ ...model, ropeScaling: undefined } as ModelOptions);
+  const frequencies = rotaryFrequencies(plain);
   const divisors = frequencies.map((frequency) => frequencyDivisor(frequency, ropeScaling));
   const factors: GgufTensor = {
     name: "rope_freqs.weight",
