@@ -5,13 +5,15 @@
 
 export { type AdvantageOptions, groupAdvantages } from "./algorithm/advantage.ts";
 export { demonstrationDatum, policyDatum } from "./algorithm/batch.ts";
-export type { Datum } from "./algorithm/datum.ts";
+export type { Datum, ValueDatum } from "./algorithm/datum.ts";
+export { type GaeOptions, generalizedAdvantages, tokenRewards, whiten } from "./algorithm/gae.ts";
 export { advantagesByGroup, type GroupReport, type RewardedTrajectory } from "./algorithm/group.ts";
-export type { KlTerm, Loss } from "./algorithm/loss.ts";
+export type { KlTerm, Loss, ValueLoss } from "./algorithm/loss.ts";
 export { type LossNormalization, type Minibatch, minibatches } from "./algorithm/minibatch.ts";
-export { type AlgorithmOptions, policyLoss } from "./algorithm/options.ts";
+export { type AlgorithmOptions, criticLoss, policyLoss } from "./algorithm/options.ts";
+export { type PpoData, ppoData } from "./algorithm/ppo.ts";
 export { learningRate, type ScheduleOptions } from "./algorithm/schedule.ts";
-export { datumLoss } from "./algorithm/token-loss.ts";
+export { datumLoss, valueDatumLoss } from "./algorithm/token-loss.ts";
 export { type LoadOptions, loadRecipe, parseRecipe } from "./config/load-recipe.ts";
 export { type Recipe, recipeSchema } from "./config/recipe.ts";
 export { type ChunkOptions, chunkSpans } from "./corpus/chunk.ts";
@@ -29,7 +31,16 @@ export { type QueryText, readQueries } from "./corpus/read-queries.ts";
 export { readQuestions, writeQuestions } from "./corpus/read-questions.ts";
 export { makeWorld, type QuestionSplits, type World, type WorldOptions } from "./corpus/world.ts";
 export { EmbeddedEngine, type EmbeddedEngineOptions } from "./engine/embedded-engine.ts";
-export type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "./engine/engine.ts";
+export type {
+  AdamOptions,
+  Critic,
+  CriticOptions,
+  Engine,
+  LossReport,
+  ReferencePolicy,
+  StepReport,
+  ValueReport,
+} from "./engine/engine.ts";
 export { knownModels } from "./engine/known-models.ts";
 export { type ModelFiles, openModelFiles } from "./engine/model-files.ts";
 export { type ModelOptions, modelOptionsSchema } from "./engine/model-options.ts";

@@ -3,11 +3,10 @@
  * cluster differ by one line of the recipe. Algorithms live above it; an engine that cannot honour a setting
  * throws `EngineError` at the start.
  */
-import type { Datum } from "../algorithm/datum.ts";
-import type { Loss } from "../algorithm/loss.ts";
+import type { Datum, ValueDatum } from "../algorithm/datum.ts";
+import type { Loss, ValueLoss } from "../algorithm/loss.ts";
 import type { Policy } from "../rollout/policy.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import type { Critic, CriticOptions } from "./critic.ts";
 
 export interface LossReport {
   /** The sum that was differentiated. */
@@ -62,4 +61,37 @@ export interface Engine {
 
 export interface ReferencePolicy {
   logprobs(batch: readonly Datum[]): Promise<Float32Array[]>;
+}
+
+export interface CriticOptions {
+  /**
+   * `own`: a copy of the engine's weights of now with a value head, which learns by itself; `shared`: a value head on the
+   * engine's own weights, whose gradient is added to that of the engine's next step.
+   */
+  readonly trunk: "own" | "shared";
+}
+
+export interface ValueReport {
+  /** The sum that was differentiated. */
+  readonly loss: number;
+  /** Value of every position that has a weight under the current weights, 0 elsewhere; one array (T) for each datum. */
+  readonly values: readonly Float32Array[];
+}
+
+/** A model that says what a state of an episode is worth, in points of reward; a fresh one says 0 everywhere. PPO is its only user. */
+export interface Critic {
+  /** Value of `inputs[0..t]` for every t under the current weights, one array (T) for each datum; no gradient. */
+  values(batch: readonly Pick<ValueDatum, "inputs">[]): Promise<Float32Array[]>;
+  /**
+   * Adds the gradient of the loss to what has accumulated since the last step. With `part: "head"` the weights below the
+   * head get none.
+   */
+  forwardBackward(batch: readonly ValueDatum[], loss: ValueLoss, part?: "all" | "head"): Promise<ValueReport>;
+  /** One AdamW update of the critic's own weights (with a shared trunk, the head's); their gradient is then zero again. */
+  step(options: AdamOptions): Promise<StepReport>;
+  /** Writes the critic's own weights and its optimiser's state into a new folder. */
+  save(folder: string): Promise<void>;
+  /** Reads what `save` wrote. Throws `CheckpointError` for a critic of another shape. */
+  load(folder: string): Promise<void>;
+  close(): Promise<void>;
 }

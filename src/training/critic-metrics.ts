@@ -3,7 +3,7 @@ import type { ValueDatum } from "../algorithm/datum.ts";
 import type { ValueLoss } from "../algorithm/loss.ts";
 import type { Minibatch } from "../algorithm/minibatch.ts";
 import { valueClipFraction, valueDiagnostics } from "../algorithm/value-diagnostics.ts";
-import type { ValueReport } from "../engine/critic.ts";
+import type { ValueReport } from "../engine/engine.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 
 export class CriticMetrics {

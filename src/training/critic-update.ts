@@ -9,7 +9,7 @@ import { criticLoss, type PpoOptions, policyLoss } from "../algorithm/options.ts
 import { meanAdvantage, type PpoData, ppoData } from "../algorithm/ppo.ts";
 import { learningRate } from "../algorithm/schedule.ts";
 import type { ReinforcementStage } from "../config/stage-options.ts";
-import type { Critic } from "../engine/critic.ts";
+import type { Critic } from "../engine/engine.ts";
 import { assert } from "../errors.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { random } from "../shared/random.ts";

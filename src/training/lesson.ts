@@ -1,6 +1,5 @@
 /** What every step of a training works with. */
-import type { Critic } from "../engine/critic.ts";
-import type { Engine, ReferencePolicy } from "../engine/engine.ts";
+import type { Critic, Engine, ReferencePolicy } from "../engine/engine.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import type { TrainingData } from "./setup.ts";
 

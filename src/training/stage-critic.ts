@@ -2,8 +2,7 @@
 import { join } from "node:path";
 import type { Recipe } from "../config/recipe.ts";
 import type { Stage } from "../config/stage-options.ts";
-import type { Critic } from "../engine/critic.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Critic, Engine } from "../engine/engine.ts";
 import { EngineError } from "../errors.ts";
 
 /** Throws `EngineError` where a stage needs a critic and the engine has none; called before anything is trained. */
