@@ -30,6 +30,11 @@ export class CompletionJob {
     this.#chance = random(context.seed, "completion");
   }
 
+  /** Tokens it has when it ends at its last limit. */
+  get mostTokens(): number {
+    return Math.min(this.#contextLength, this.promptTokens + this.#options.maxTokens);
+  }
+
   /** Samples the next token from its log-probabilities (V) and decides whether the completion is done. */
   advance(logprobs: Float32Array): void {
     const token = sampleToken(logprobs, this.#options, this.#chance);

@@ -10,6 +10,7 @@ import type { Policy } from "../rollout/policy.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { AdamW, type OptimizerState } from "./adam-graph.ts";
+import { defaultCacheMemory } from "./cache-budget.ts";
 import { readOptimizer, writeOptimizer } from "./checkpoint.ts";
 import { DecodingModel } from "./decoding-model.ts";
 import { EmbeddedPolicy } from "./embedded-policy.ts";
@@ -36,6 +37,8 @@ export interface EmbeddedEngineOptions {
   readonly tokenBudget: number;
   /** Most sequences decoded at once. */
   readonly maxSlots: number;
+  /** Bytes that keys and values of all sequences may take while they are sampled; absent: `defaultCacheMemory`. */
+  readonly cacheMemory?: number;
   /** Where a model is fetched from that is not on this machine; absent: only paths can be opened. */
   readonly hub?: HubOptions;
 }
@@ -78,6 +81,7 @@ export class EmbeddedEngine implements Engine {
       model: this.#decoding,
       tokenizer,
       maxSlots: options.maxSlots,
+      cacheMemory: options.cacheMemory ?? defaultCacheMemory,
     });
   }
 

@@ -2,11 +2,12 @@
  * Samples from the embedded model. Calls of `complete` overlap freely: each context becomes a job, jobs take
  * slots of a shared cache, and one loop advances all of them together, so that episodes that wait for retrieval
  * cost nothing and those that come back join the batch. What an episode's slot still holds of its earlier turns
- * is not computed again.
+ * is not computed again, nor what it shares with another.
  */
 import { assert, PolicyError } from "../errors.ts";
 import type { Completion, Context, Policy, PolicyIdentity, SamplingOptions } from "../rollout/policy.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { tokenBytes } from "./cache-budget.ts";
 import { CompletionJob } from "./completion-job.ts";
 import type { DecodingModel, Extension } from "./decoding-model.ts";
 import { SlotPool } from "./slot-pool.ts";
@@ -38,11 +39,13 @@ export class EmbeddedPolicy implements Policy {
     readonly tokenizer: Tokenizer;
     /** Most sequences decoded at once. */
     readonly maxSlots: number;
+    /** Bytes that keys and values of all sequences may take. */
+    readonly cacheMemory: number;
   }) {
     this.identity = setting.identity;
     this.#model = setting.model;
     this.#tokenizer = setting.tokenizer;
-    this.#pool = new SlotPool(setting.model.model, setting.maxSlots);
+    this.#pool = new SlotPool(setting.model.model, setting);
   }
 
   async complete(
@@ -78,7 +81,16 @@ export class EmbeddedPolicy implements Policy {
         `a context of ${job.promptTokens} tokens leaves no room in a model of ${contextLength}; shorten it or use a model with a longer context`,
       );
     }
+    this.#requireMemory(job);
     return job;
+  }
+
+  #requireMemory({ promptTokens, mostTokens }: CompletionJob): void {
+    const { budget } = this.#pool;
+    if (budget.fits(1, mostTokens)) return;
+    throw new PolicyError(
+      `a context of ${promptTokens} tokens and its completion come to ${mostTokens} tokens, whose keys and values take ${mostTokens * tokenBytes(this.#model.model)} bytes; engine.cacheMemory allows ${budget.tokens} tokens. Raise it, or lower the tokens of a completion`,
+    );
   }
 
   #start(): void {
@@ -109,10 +121,13 @@ export class EmbeddedPolicy implements Policy {
     const pending = this.#pool.pending();
     if (pending.length === 0) return;
     const waiting = pending.filter(({ tokens }) => tokens.length > 1);
+    const held = this.#pool.heldCount;
     const isPrefill =
       waiting.length > 0 &&
-      (waiting.length === pending.length || waiting.length >= prefillShare * pending.length);
-    const extensions = isPrefill ? prefillBatch(waiting) : this.#decodingBatch(pending);
+      (waiting.length === pending.length || waiting.length + held >= prefillShare * (pending.length + held));
+    const extensions = isPrefill
+      ? prefillBatch(waiting, this.#pool.copyTokens)
+      : this.#decodingBatch(pending);
     this.#pool.reserve(extensions);
     const logprobs = await this.#model.extend(this.#pool.cache, extensions);
     const { vocabularySize } = this.#model.model;
@@ -151,13 +166,18 @@ export class EmbeddedPolicy implements Policy {
   }
 }
 
-/** As many of the waiting extensions as fit into one call, each cut to one chunk. */
-function prefillBatch(waiting: readonly Extension[]): Extension[] {
+/** As many of the waiting extensions as fit into one call and into `copyTokens` for the copy of their slots, each cut to one chunk. */
+function prefillBatch(waiting: readonly Extension[], copyTokens: number): Extension[] {
   const chunk = Math.min(prefillChunk, Math.max(...waiting.map(({ tokens }) => tokens.length)));
-  const rows = Math.max(1, Math.floor(prefillTokens / chunk));
-  return waiting
-    .slice(0, rows)
-    .map(({ slot, cached, tokens }) => ({ slot, cached, tokens: tokens.slice(0, chunk) }));
+  const most = Math.max(1, Math.floor(prefillTokens / chunk));
+  const batch: Extension[] = [];
+  let rows = 1;
+  for (const { slot, cached, tokens } of waiting) {
+    rows = Math.max(rows, cached);
+    if (batch.length > 0 && (batch.length === most || (batch.length + 1) * rows > copyTokens)) break;
+    batch.push({ slot, cached, tokens: tokens.slice(0, chunk) });
+  }
+  return batch;
 }
 
 function nextTurn(): Promise<void> {

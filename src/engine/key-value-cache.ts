@@ -6,27 +6,69 @@
 import { assert } from "../errors.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 
+const empty = new Float32Array();
+
 export class KeyValueCache {
   readonly slots: number;
-  /** Rows that fit. */
-  readonly capacity: number;
   /** Floats of one slot in one row: keyValueHeads * headDim. */
   readonly slotWidth: number;
-  /** Keys and values of each layer: entry 2 l holds keys, 2 l + 1 values. */
-  readonly buffers: readonly Float32Array[];
+  readonly #model: ModelOptions;
+  #capacity: number;
+  readonly #buffers: Float32Array[];
 
   constructor(model: ModelOptions, slots: number, capacity: number) {
     this.slots = slots;
-    this.capacity = capacity;
     this.slotWidth = model.keyValueHeads * headSize(model);
+    this.#model = model;
+    this.#capacity = capacity;
     const length = capacity * slots * this.slotWidth;
-    this.buffers = Array.from({ length: 2 * model.layers }, () => new Float32Array(length));
+    this.#buffers = Array.from({ length: 2 * model.layers }, () => new Float32Array(length));
+  }
+
+  /** Rows that fit. */
+  get capacity(): number {
+    return this.#capacity;
+  }
+
+  /** Keys and values of each layer: entry 2 l holds keys, 2 l + 1 values. */
+  get buffers(): readonly Float32Array[] {
+    return this.#buffers;
   }
 
   /** The first `rows` rows of a buffer, without a copy. */
   view(buffer: number, rows: number): Float32Array {
     assert(rows <= this.capacity, `${rows} rows of a cache of ${this.capacity}`);
     return (this.buffers[buffer] as Float32Array).subarray(0, rows * this.slots * this.slotWidth);
+  }
+
+  /**
+   * A cache of another size with some of this one's slots and their rows; its slot i is the i-th that is kept. This cache
+   * is empty afterwards: it gives up each buffer as soon as it is copied, so that little is ever held twice.
+   */
+  moved(
+    kept: readonly { readonly slot: number; readonly rows: number }[],
+    size: { readonly slots: number; readonly capacity: number },
+  ): KeyValueCache {
+    const target = new KeyValueCache(this.#model, size.slots, 0);
+    const length = size.capacity * size.slots * this.slotWidth;
+    target.#capacity = size.capacity;
+    const isInPlace = size.slots === this.slots && kept.every(({ slot }, index) => slot === index);
+    for (const [index, source] of this.#buffers.entries()) {
+      const buffer = new Float32Array(length);
+      if (isInPlace) buffer.set(source.subarray(0, Math.min(length, source.length)));
+      else
+        for (const [to, { slot, rows }] of kept.entries()) {
+          copySlotRows(
+            { buffer: source, stride: this.slots * this.slotWidth, start: slot * this.slotWidth },
+            { buffer, stride: size.slots * this.slotWidth, start: to * this.slotWidth },
+            { rows, width: this.slotWidth },
+          );
+        }
+      target.#buffers[index] = buffer;
+      this.#buffers[index] = empty;
+    }
+    this.#capacity = 0;
+    return target;
   }
 
   /** Copies the first `rows` rows of slot `from` of `source` into slot `to`. */

@@ -46,7 +46,8 @@ function rowsOf({ cache }: SlotPool<CompletionJob>, slot: number, count: number)
   );
 }
 
-const newPool = (maxSlots: number): SlotPool<CompletionJob> => new SlotPool(tinyModel, maxSlots);
+const newPool = (maxSlots: number, cacheMemory = 1e9): SlotPool<CompletionJob> =>
+  new SlotPool(tinyModel, { maxSlots, cacheMemory });
 
 describe("SlotPool", () => {
   test("gives slots in order up to its limit; the others wait", () => {
@@ -141,7 +142,10 @@ describe("SlotPool", () => {
   });
 
   test("has never more rows than the model has positions", () => {
-    const pool = new SlotPool<CompletionJob>({ ...tinyModel, contextLength: 70 }, 1);
+    const pool = new SlotPool<CompletionJob>(
+      { ...tinyModel, contextLength: 70 },
+      { maxSlots: 1, cacheMemory: 1e9 },
+    );
     admit(
       pool,
       jobFor(

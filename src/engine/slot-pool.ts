@@ -1,22 +1,25 @@
 /**
  * The slots of the decoding cache: which entry sits where, how many of its tokens the cache holds, and when the
  * cache grows or shrinks. A slot whose entry finished keeps its rows until another needs it, so that the next
- * turn of the same episode continues from there.
+ * turn of the same episode continues from there. Beginnings that several contexts share are computed in one slot;
+ * the others are held back until they can be copied.
+ *
+ * Room for all tokens an entry may come to have is set aside when it gets a slot: an entry that runs never waits for memory.
  */
 import { assert } from "../errors.ts";
+import { CacheBudget } from "./cache-budget.ts";
 import type { CompletionJob } from "./completion-job.ts";
 import type { Extension } from "./decoding-model.ts";
 import { KeyValueCache } from "./key-value-cache.ts";
 import type { ModelOptions } from "./model-options.ts";
+import { sharedBeginning } from "./shared-beginning.ts";
+import { longestIdle, reservedRows, Slot } from "./slot.ts";
 
-interface Slot<Entry> {
-  /** The tokens whose keys and values are cached. */
-  cached: number[];
-  episode: string | undefined;
-  entry: Entry | undefined;
-  job: CompletionJob | undefined;
-  /** Turn of the pool when it was last in use. */
-  usedAt: number;
+interface Candidate<Entry> {
+  readonly entry: Entry;
+  readonly job: CompletionJob;
+  /** The slot that its episode left. */
+  readonly own: Slot<Entry> | undefined;
 }
 
 /** Rows are added in steps of this many. */
@@ -25,15 +28,20 @@ const rowStep = 64;
 const retainedCalls = 8;
 
 export class SlotPool<Entry> {
+  readonly budget: CacheBudget;
   readonly #model: ModelOptions;
   readonly #maxSlots: number;
   #cache: KeyValueCache;
   #slots: Slot<Entry>[] = [];
   #calls = 0;
 
-  constructor(model: ModelOptions, maxSlots: number) {
+  constructor(
+    model: ModelOptions,
+    { maxSlots, cacheMemory }: { readonly maxSlots: number; readonly cacheMemory: number },
+  ) {
     this.#model = model;
     this.#maxSlots = maxSlots;
+    this.budget = new CacheBudget(model, cacheMemory);
     this.#cache = new KeyValueCache(model, 0, 0);
   }
 
@@ -43,6 +51,17 @@ export class SlotPool<Entry> {
 
   get busyCount(): number {
     return this.#slots.filter(({ entry }) => entry !== undefined).length;
+  }
+
+  /** Busy slots that wait for rows of another one. */
+  get heldCount(): number {
+    return this.#slots.filter(({ awaited }) => awaited !== undefined).length;
+  }
+
+  /** Tokens that the copies of one prefill may hold; at least those of any one slot, where there are several. */
+  get copyTokens(): number {
+    const rows = Math.max(this.#cache.capacity, reservedRows(this.#slots));
+    return this.budget.copyTokens(this.#slots.length, rows);
   }
 
   entries(): Entry[] {
@@ -55,36 +74,24 @@ export class SlotPool<Entry> {
     this.#cache = new KeyValueCache(this.#model, 0, 0);
   }
 
-  /** Gives entries a slot in order, growing or shrinking the cache; returns those that must wait. */
+  /**
+   * Gives entries a slot, growing or shrinking the cache; returns those that must wait. Episodes that come back are first,
+   * and take their own slot; newcomers, in order, take those that were idle longest.
+   */
   admit(queue: readonly Entry[], jobOf: (entry: Entry) => CompletionJob): Entry[] {
-    this.#fitSlots(queue.length);
-    const own = new Map<string, number>();
-    for (const [index, { entry, episode }] of this.#slots.entries()) {
-      if (entry === undefined && episode !== undefined) own.set(episode, index);
-    }
-    const rest: Entry[] = [];
-    // Episodes that come back take their own slot before newcomers choose among the others.
-    const placed = queue.map((entry) => {
-      const { episode } = jobOf(entry);
-      const index = episode === undefined ? undefined : own.get(episode);
-      if (episode === undefined || index === undefined) return false;
-      this.#place(index, entry, jobOf(entry));
-      own.delete(episode);
-      return true;
-    });
-    for (const [position, entry] of queue.entries()) {
-      if (placed[position]) continue;
-      const index = this.#freeSlot();
-      if (index === undefined) rest.push(entry);
-      else this.#place(index, entry, jobOf(entry));
-    }
-    return rest;
+    const candidates = this.#candidates(queue, jobOf);
+    const admitted = candidates.slice(0, this.#admissible(candidates));
+    for (const { own, job } of admitted) own?.keepShared(job);
+    this.#fitSlots(admitted);
+    for (const candidate of admitted) this.#place(candidate.own ?? this.#freeSlot(), candidate);
+    const placed = new Set(admitted.map(({ entry }) => entry));
+    return queue.filter((entry) => !placed.has(entry));
   }
 
-  /** For every busy slot the tokens that are not cached yet; at least one. */
+  /** For every busy slot that is not held back the tokens that are not cached yet; at least one. */
   pending(): Extension[] {
-    return this.#slots.flatMap(({ job, cached }, slot) =>
-      job ? [{ slot, cached: cached.length, tokens: job.tokens.slice(cached.length) }] : [],
+    return this.#slots.flatMap(({ job, cached, awaited }, slot) =>
+      job && !awaited ? [{ slot, cached: cached.length, tokens: job.tokens.slice(cached.length) }] : [],
     );
   }
 
@@ -92,12 +99,8 @@ export class SlotPool<Entry> {
   reserve(extensions: readonly Extension[]): void {
     const rows = Math.max(...extensions.map(({ cached, tokens }) => cached + tokens.length));
     if (rows <= this.#cache.capacity) return;
-    const capacity = Math.min(Math.ceil(rows / rowStep) * rowStep, this.#model.contextLength);
-    this.#rebuild(
-      this.#slots.map((_, slot) => slot),
-      this.#cache.slots,
-      capacity,
-    );
+    const capacity = this.#capacityFor(this.#slots, { count: this.#slots.length, rows });
+    this.#rebuild(this.#slots, this.#slots.length, capacity);
   }
 
   /** Notes that an extension's rows are cached; returns the entry whose next token can now be sampled. */
@@ -106,14 +109,20 @@ export class SlotPool<Entry> {
     if (!slot.job || slot.cached.length !== extension.cached || extension.isIdle) return undefined;
     slot.cached.push(...extension.tokens);
     slot.usedAt = ++this.#calls;
+    for (const other of this.#slots) {
+      const { awaited } = other;
+      if (awaited?.neighbour === slot && awaited.rows <= slot.cached.length) this.#copyAwaited(other);
+    }
     return slot.cached.length === slot.job.tokens.length ? slot.entry : undefined;
   }
 
-  /** Frees a slot; its rows stay for the next turn of the episode. */
+  /** Frees a slot; its rows stay for the next turn of the episode, and for those who wait for them. */
   release(index: number): void {
     const slot = this.#slot(index);
     slot.entry = undefined;
     slot.job = undefined;
+    slot.awaited = undefined;
+    for (const other of this.#slots) if (other.awaited?.neighbour === slot) this.#copyAwaited(other);
   }
 
   releaseWhere(matches: (entry: Entry) => boolean): void {
@@ -122,60 +131,102 @@ export class SlotPool<Entry> {
     }
   }
 
-  /** Changes the number of slots to what busy and queued entries need: up at once, down by halves. */
-  #fitSlots(queued: number): void {
-    const wanted = Math.min(this.busyCount + queued, this.#maxSlots);
-    const { slots } = this.#cache;
-    if (wanted > slots) {
-      const kept = this.#slots.map((_, slot) => slot);
-      this.#rebuild(kept, wanted, Math.max(this.#cache.capacity, 1));
-    } else if (wanted > 0 && wanted <= slots / 2) {
-      const kept = this.#slots.flatMap(({ entry, usedAt }, slot) =>
-        entry !== undefined || this.#calls - usedAt < retainedCalls * slots ? [slot] : [],
-      );
-      const count = Math.max(wanted, kept.length);
-      if (count <= slots / 2) this.#rebuild(kept, count, this.#cache.capacity);
+  #candidates(queue: readonly Entry[], jobOf: (entry: Entry) => CompletionJob): Candidate<Entry>[] {
+    const left = new Map<string, Slot<Entry>>();
+    for (const slot of this.#slots) {
+      if (slot.entry === undefined && slot.episode !== undefined) left.set(slot.episode, slot);
     }
+    const candidates = queue.map((entry) => {
+      const job = jobOf(entry);
+      const own = left.get(job.episode ?? "");
+      if (own) left.delete(job.episode ?? "");
+      return { entry, job, own };
+    });
+    return [...candidates.filter(({ own }) => own), ...candidates.filter(({ own }) => !own)];
+  }
+
+  /** How many of the candidates, from the first on, find slots and memory beside those that are busy. */
+  #admissible(candidates: readonly Candidate<Entry>[]): number {
+    let rows = reservedRows(this.#slots.filter(({ job }) => job));
+    let slots = this.busyCount;
+    for (const [count, { job }] of candidates.entries()) {
+      rows = Math.max(rows, job.mostTokens);
+      slots++;
+      if (slots > this.#maxSlots || !this.budget.fits(slots, rows)) return count;
+    }
+    return candidates.length;
+  }
+
+  /** Changes the number of slots to what busy and admitted entries need: up at once, down by halves, or as memory says. */
+  #fitSlots(admitted: readonly Candidate<Entry>[]): void {
+    const wanted = this.busyCount + admitted.length;
+    if (wanted === 0) return;
+    const own = new Set(admitted.map((candidate) => candidate.own));
+    const isNeeded = (slot: Slot<Entry>): boolean => slot.entry !== undefined || own.has(slot);
+    const longest = Math.max(0, ...admitted.map(({ job }) => job.mostTokens));
+    let kept: readonly Slot<Entry>[] = this.#slots;
+    if (wanted <= kept.length / 2) {
+      const alive = kept.filter(
+        (slot) => isNeeded(slot) || this.#calls - slot.usedAt < retainedCalls * kept.length,
+      );
+      if (Math.max(wanted, alive.length) <= kept.length / 2) kept = alive;
+    }
+    const size = (): number => Math.max(wanted, kept.length);
+    while (!this.budget.fits(size(), Math.max(longest, reservedRows(kept)))) {
+      const idle = longestIdle(kept.filter((slot) => !isNeeded(slot)));
+      assert(idle, `${wanted} sequences do not fit into ${this.budget.tokens} tokens`);
+      kept = kept.filter((slot) => slot !== idle);
+    }
+    const rows = Math.max(1, this.#cache.capacity);
+    const limit = Math.max(longest, reservedRows(kept));
+    const capacity = this.budget.fits(size(), rows) ? rows : Math.min(rows, limit);
+    if (size() !== this.#cache.slots || capacity !== rows) this.#rebuild(kept, size(), capacity);
+  }
+
+  /** Capacity for `rows`: in large steps where memory is left, else no more than what is set aside. */
+  #capacityFor(
+    slots: readonly Slot<Entry>[],
+    { count, rows }: { readonly count: number; readonly rows: number },
+  ): number {
+    const stepped = Math.min(Math.ceil(rows / rowStep) * rowStep, this.#model.contextLength);
+    return this.budget.fits(count, stepped) ? stepped : Math.max(rows, reservedRows(slots));
   }
 
   /** Moves the kept slots, in order, into a cache of another size. */
-  #rebuild(kept: readonly number[], slots: number, capacity: number): void {
-    const cache = new KeyValueCache(this.#model, slots, capacity);
-    const moved = kept.map((slot) => this.#slot(slot));
-    for (const [to, from] of kept.entries()) {
-      cache.copySlot(this.#cache, from, to, this.#slot(from).cached.length);
-    }
-    const empty = (): Slot<Entry> => ({
-      cached: [],
-      episode: undefined,
-      entry: undefined,
-      job: undefined,
-      usedAt: 0,
-    });
-    this.#slots = Array.from({ length: slots }, (_, slot) => moved[slot] ?? empty());
-    this.#cache = cache;
+  #rebuild(kept: readonly Slot<Entry>[], count: number, capacity: number): void {
+    const moves = kept.map((slot) => ({ slot: this.#slots.indexOf(slot), rows: slot.cached.length }));
+    this.#cache = this.#cache.moved(moves, { slots: count, capacity });
+    this.#slots = Array.from({ length: count }, (_, slot) => kept[slot] ?? new Slot<Entry>());
   }
 
-  /** The free slot that was idle longest. */
-  #freeSlot(): number | undefined {
-    let best: number | undefined;
-    for (const [index, { entry, usedAt }] of this.#slots.entries()) {
-      if (entry !== undefined) continue;
-      if (best === undefined || usedAt < this.#slot(best).usedAt) best = index;
-    }
-    return best;
+  #freeSlot(): Slot<Entry> {
+    const slot = longestIdle(this.#slots.filter(({ entry }) => entry === undefined));
+    assert(slot, "an entry was admitted without a free slot");
+    return slot;
   }
 
-  /** Keeps the rows that the new tokens share with what is cached; at least one token is left to run. */
-  #place(index: number, entry: Entry, job: CompletionJob): void {
-    const slot = this.#slot(index);
-    const limit = Math.min(slot.cached.length, job.tokens.length - 1);
-    let shared = 0;
-    while (shared < limit && slot.cached[shared] === job.tokens[shared]) shared++;
-    slot.cached.length = shared;
+  #place(slot: Slot<Entry>, { entry, job }: Candidate<Entry>): void {
+    slot.keepShared(job);
     slot.episode = job.episode;
     slot.entry = entry;
     slot.job = job;
+    const others = this.#slots.filter((other) => other !== slot);
+    slot.awaited = sharedBeginning(job.tokens, slot.cached.length, others);
+    const { awaited } = slot;
+    if (awaited && awaited.rows <= awaited.neighbour.cached.length) this.#copyAwaited(slot);
+  }
+
+  /** Takes over what its neighbour has of the awaited rows. */
+  #copyAwaited(slot: Slot<Entry>): void {
+    const { awaited, job } = slot;
+    assert(awaited && job, "a slot without an entry waits for rows");
+    slot.awaited = undefined;
+    const rows = Math.min(awaited.rows, awaited.neighbour.cached.length);
+    if (rows <= slot.cached.length) return;
+    const [from, to] = [this.#slots.indexOf(awaited.neighbour), this.#slots.indexOf(slot)];
+    this.#cache.copySlot(this.#cache, from, to, rows);
+    slot.cached = job.tokens.slice(0, rows);
+    awaited.neighbour.usedAt = this.#calls;
   }
 
   #slot(index: number): Slot<Entry> {
