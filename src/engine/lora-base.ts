@@ -24,7 +24,7 @@ export interface BaseLocation {
 /** Which model it is, wherever it lies. */
 export interface BaseIdentity {
   readonly model: ModelOptions;
-  /** SHA-256 of names, shapes and float32 values of all weights. */
+  /** Of `hashParameters`. */
   readonly hash: string;
 }
 
@@ -62,39 +62,58 @@ export async function locateBase(
   return await locateModel(source, hub);
 }
 
-export function identifyBase(model: ModelOptions, parameters: ParameterSet): BaseIdentity {
+/** SHA-256 of names, shapes and float32 values. */
+export function hashParameters(parameters: ParameterSet): string {
   const hash = createHash("sha256");
   for (const [name, { shape, data }] of parameters) {
     hash.update(`${name} [${shape}]\n`);
     hash.update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   }
-  return { model, hash: hash.digest("hex") };
+  return hash.digest("hex");
 }
 
 export async function writeBaseIdentity(folder: string, identity: BaseIdentity): Promise<void> {
   await writeFileAtomic(join(folder, identityFile), `${JSON.stringify(identity, null, 2)}\n`);
 }
 
+/** Where the base lies that adapters are held against, and what it is. */
+interface FoundBase {
+  readonly path: string;
+  readonly model: ModelOptions;
+}
+
 /**
- * Refuses a base of another shape or with other weights than the adapters in `folder` were trained on. Adapters of other
- * libraries do not say which it was and pass. Throws `CheckpointError`.
+ * Refuses a base of another shape than the adapters in `folder` were trained on. Adapters of other libraries do not say
+ * which it was and pass, here and in `requireSameWeights`. Throws `CheckpointError`.
  */
-export async function requireSameBase(
-  folder: string,
-  { base, identity }: { readonly base: string; readonly identity: () => BaseIdentity },
-): Promise<void> {
-  const path = join(folder, identityFile);
-  if (!(await exists(path))) return;
-  const parsed = identitySchema.safeParse(await readJson(path));
-  if (!parsed.success) throw new CheckpointError(`${path}: ${z.prettifyError(parsed.error)}`);
-  const { model, hash } = identity();
-  const [expected, actual] = [canonicalJson(parsed.data.model), canonicalJson(model)];
+export async function requireSameShape(folder: string, { path, model }: FoundBase): Promise<void> {
+  const saved = await readIdentity(folder);
+  if (saved === undefined) return;
+  const [expected, actual] = [canonicalJson(saved.model), canonicalJson(model)];
   if (expected !== actual)
     throw new CheckpointError(
-      `${folder} holds adapters for a model of another shape (${expected}) than ${base} (${actual}); use the model they were trained on`,
+      `${folder} holds adapters for a model of another shape (${expected}) than ${path} (${actual}); use the model they were trained on`,
     );
-  if (parsed.data.hash !== hash)
+}
+
+/** Refuses a base with other weights than the adapters in `folder` were trained on. Throws `CheckpointError`. */
+export async function requireSameWeights(
+  folder: string,
+  { path, hash }: { readonly path: string; readonly hash: () => string },
+): Promise<void> {
+  const saved = await readIdentity(folder);
+  if (saved === undefined) return;
+  const actual = hash();
+  if (saved.hash !== actual)
     throw new CheckpointError(
-      `${folder} holds adapters for other weights (${parsed.data.hash.slice(0, 12)}) than those of ${base} (${hash.slice(0, 12)}); use the model they were trained on`,
+      `${folder} holds adapters for other weights (${saved.hash.slice(0, 12)}) than those of ${path} (${actual.slice(0, 12)}); use the model they were trained on`,
     );
+}
+
+async function readIdentity(folder: string): Promise<z.infer<typeof identitySchema> | undefined> {
+  const path = join(folder, identityFile);
+  if (!(await exists(path))) return undefined;
+  const parsed = identitySchema.safeParse(await readJson(path));
+  if (parsed.success) return parsed.data;
+  throw new CheckpointError(`${path}: ${z.prettifyError(parsed.error)}`);
 }

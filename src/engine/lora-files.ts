@@ -38,7 +38,7 @@ const configSchema = z.looseObject({
   revision: z.string().nullish(),
   r: z.int().min(1),
   lora_alpha: z.number().positive(),
-  target_modules: z.union([z.array(target).min(1), target.transform((name) => [name])]),
+  target_modules: z.array(target).min(1),
   bias: z.literal("none", "adapters with biases are not supported").default("none"),
   init_lora_weights: z
     .union(

@@ -6,10 +6,10 @@ import { CheckpointError } from "../errors.ts";
 import { canonicalJson } from "../shared/hash.ts";
 import { initializeAdapters } from "./lora.ts";
 import {
-  type BaseIdentity,
-  identifyBase,
+  hashParameters,
   locationOfBase,
-  requireSameBase,
+  requireSameShape,
+  requireSameWeights,
   writeBaseIdentity,
 } from "./lora-base.ts";
 import {
@@ -67,9 +67,9 @@ interface AdaptedParts {
 
 function adaptedWeights({ model, base, adapters, config, threads }: AdaptedParts): TrainedWeights {
   const { lora } = config;
-  let known: BaseIdentity | undefined;
-  const identity = (): BaseIdentity => {
-    known ??= identifyBase(model, base);
+  let known: string | undefined;
+  const hash = (): string => {
+    known ??= hashParameters(base);
     return known;
   };
   return {
@@ -79,12 +79,14 @@ function adaptedWeights({ model, base, adapters, config, threads }: AdaptedParts
     merged: () => mergeAdapters(base, adapters, { model, lora, threads }),
     save: async (folder) => {
       await writeAdapters(folder, config, adapters);
-      await writeBaseIdentity(folder, identity());
+      await writeBaseIdentity(folder, { model, hash: hash() });
     },
     read: async (folder) => {
       await requireAdapters(folder);
+      const path = config.location.base_model_name_or_path;
+      await requireSameShape(folder, { path, model });
+      await requireSameWeights(folder, { path, hash });
       requireSameOptions(folder, (await readAdapterConfig(folder)).lora, lora);
-      await requireSameBase(folder, { base: config.location.base_model_name_or_path, identity });
       return await readAdapters(folder, model, lora);
     },
   };

@@ -13,7 +13,7 @@ import { readTokenizer, type WritableTokenizer } from "../tokenizer/tokenizer-fi
 import { configFile, readModelConfig } from "./checkpoint.ts";
 import { GgufFile } from "./gguf.ts";
 import { modelFromGguf } from "./gguf-model.ts";
-import { identifyBase, locateBase, requireSameBase } from "./lora-base.ts";
+import { hashParameters, locateBase, requireSameShape, requireSameWeights } from "./lora-base.ts";
 import { type AdapterConfig, isAdapterFolder, readAdapterConfig, readAdapters } from "./lora-files.ts";
 import type { ModelOptions } from "./model-options.ts";
 import type { Parameter } from "./parameters.ts";
@@ -113,9 +113,15 @@ async function openAdapters(path: string, hub: HubOptions | undefined): Promise<
     );
   const base = await openModelFiles(location);
   const { model } = base;
+  try {
+    await requireSameShape(path, { path: location, model });
+  } catch (error) {
+    await base.close();
+    throw error;
+  }
   const readBase = async (): Promise<Map<string, Parameter>> => {
     const parameters = await base.readParameters();
-    await requireSameBase(path, { base: location, identity: () => identifyBase(model, parameters) });
+    await requireSameWeights(path, { path: location, hash: () => hashParameters(parameters) });
     return parameters;
   };
   const ownAdapters = (): Promise<Map<string, Parameter>> => readAdapters(path, model, config.lora);
@@ -129,10 +135,10 @@ async function openAdapters(path: string, hub: HubOptions | undefined): Promise<
       return tokenizer;
     },
     readParameters: async () => {
-      const adapters = await ownAdapters();
       // It needs the tensor runtime, which describing a model does without.
       const { mergeAdapters } = await import("./lora-merge.ts");
-      return await mergeAdapters(await readBase(), adapters, { model, lora: config.lora, threads: 1 });
+      const setting = { model, lora: config.lora, threads: 1 };
+      return await mergeAdapters(await readBase(), await ownAdapters(), setting);
     },
     adapters: { config, readBase, readAdapters: ownAdapters },
   };
