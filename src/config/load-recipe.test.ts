@@ -266,7 +266,7 @@ describe("rules that span several options", () => {
         "{ type: reinforcement, name: grpo, steps: 1, questionsPerStep: 1, schedule",
         "{ type: supervised, name: sft, steps: 1, schedule",
       ),
-      "a supervised stage needs demonstrations",
+      "the teacher plan follows plans, which only questions of built-in worlds have",
     ],
     ["a model of an unknown kind", files.replace("../model", "{ type: fresch }"), 'did you mean "fresh"?'],
     ["a model that is a number", files.replace("../model", "7"), '"model": expected'],

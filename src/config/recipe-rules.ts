@@ -12,6 +12,7 @@ interface Checked {
     | { readonly type: "files"; readonly corpus?: unknown };
   readonly retriever: { readonly type: string };
   readonly environment: {
+    readonly mode: string;
     readonly maxSearches: number;
     readonly maxTurnTokens: number;
     readonly maxObservationTokens: number;
@@ -63,12 +64,14 @@ function checkStageNames(stages: readonly Stage[], context: Context): void {
   });
 }
 
-function checkSupervised({ data, environment }: Checked, index: number, context: Context): void {
+function checkSupervised({ data, environment, stages }: Checked, index: number, context: Context): void {
+  const stage = stages[index];
+  if (environment.mode !== "search" || stage?.type !== "supervised" || stage.teacher.type !== "plan") return;
   if (data.type === "files") {
     issue(
       context,
-      ["stages", index, "type"],
-      "a supervised stage needs demonstrations, which only built-in worlds have; remove the stage or use data.type world",
+      ["stages", index, "teacher", "type"],
+      "the teacher plan follows plans, which only questions of built-in worlds have; use goldPassages, which needs questions with `supporting` passages",
     );
     return;
   }

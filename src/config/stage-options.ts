@@ -40,13 +40,23 @@ const schedule = scheduleOptionsSchema.describe("Learning rate over the steps of
 const optimizer = optimizerOptionsSchema.prefault({}).describe("AdamW.");
 
 export const supervisedStageSchema = z.strictObject({
-  type: z.literal("supervised").describe("Next-token training on the trajectories of a scripted teacher."),
+  type: z
+    .literal("supervised")
+    .describe(
+      "Next-token training on the trajectories of a scripted teacher, in the mode of the environment.",
+    ),
   name,
   steps,
-  batchSize: z.int().min(1).default(32).describe("Demonstrations for one optimiser update."),
+  batchSize: z
+    .int()
+    .min(1)
+    .default(32)
+    .describe("Demonstrations for one optimiser update, less those that the teacher cannot give."),
   schedule,
   optimizer,
-  teacher: teacherOptionsSchema.prefault({}).describe("Who demonstrates; needs questions with a plan."),
+  teacher: teacherOptionsSchema
+    .prefault({})
+    .describe("Who demonstrates, by the questions' plans or by their gold passages."),
   firstTurnOnly: z
     .boolean()
     .default(false)

@@ -18,6 +18,8 @@ export interface Codec {
   parse(turn: string): Action;
   /** The shortest turn that parses to `action`. */
   render(action: Exclude<Action, { type: "invalid" }>): string;
+  /** Reasoning before an action, which `parse` reads past. */
+  renderThought(thought: string): string;
   /** Wraps passages, already made safe and shortened, as the environment's answer to a search. */
   renderObservation(passages: string): string;
   /** What the environment says after an invalid action. */

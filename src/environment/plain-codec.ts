@@ -11,6 +11,7 @@ export const plainCodec: Codec = {
   parse: parseLine,
   render: (value) =>
     ` ${(value.type === "search" ? value.query : value.answer).replace(/\s+/g, " ").trim()}\n`,
+  renderThought: () => "",
   renderObservation: (passages) => passages.trim(),
   invalidMessage: "",
 };

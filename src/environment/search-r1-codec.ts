@@ -22,6 +22,7 @@ export const searchR1Codec: Codec = {
   tags: searchR1Tags,
   parse: parseTurn,
   render: renderAction,
+  renderThought: (thought) => `<think> ${withoutTags(thought).trim()}</think>\n`,
   renderObservation: (passages) => `\n\n<information>${passages.trim()}</information>\n\n`,
   invalidMessage:
     "\nThat was not a valid action. To search, put the query between <search> and </search>. To answer, put the answer between <answer> and </answer>. Actions inside <think> do not count. Let me try again.\n",
@@ -31,6 +32,7 @@ export const searchR1Codec: Codec = {
 export const compactCodec: Codec = {
   ...searchR1Codec,
   name: "compact",
+  renderThought: (thought) => `<think> ${withoutTags(thought).trim()}</think>`,
   renderObservation: (passages) => `<information>${passages.trimEnd()}</information>`,
   invalidMessage: "<information> invalid</information>",
 };

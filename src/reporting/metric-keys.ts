@@ -46,6 +46,11 @@ const described = {
   "length/contextTokens": ["tokens", "All tokens of a trajectory, prompt included, mean."],
   "length/contextTokensMax": ["tokens", "All tokens of the longest trajectory."],
   "length/cutTurns": ["share", "Turns that reached the limit of tokens of one turn, of all turns."],
+  "demonstration/count": ["count", "Demonstrations that the teacher gave for a supervised step."],
+  "demonstration/dropped": [
+    "count",
+    "Questions of a supervised step that the teacher could not serve: gold passages not found, answer not shown, too long.",
+  ],
   "loss/value": [
     "nats",
     "Loss per trained token: cross-entropy in supervised stages, the surrogate in RL stages.",

@@ -20,7 +20,7 @@ const question = (id: number, plan: readonly string[]): Question => ({
 const twoHops = question(1, ["Nice Airport", "France"]);
 const oneHop = question(2, ["France"]);
 
-function run(questions: readonly Question[], patience: number, maxSearches = 4) {
+async function run(questions: readonly Question[], patience: number, maxSearches = 4) {
   const requests = questions.map((each) => ({
     question: each,
     group: questionKey(each),
@@ -29,7 +29,8 @@ function run(questions: readonly Question[], patience: number, maxSearches = 4) 
   }));
   const retriever = scriptedRetriever((query) => [{ id: query, title: query, text: `About ${query}.` }]);
   const environment = environmentOptionsSchema.parse({ prompt: "bare", maxSearches });
-  return demonstrate(requests, { retriever, environment, tokenizer }, { patience });
+  const teacher = { type: "plan", patience } as const;
+  return (await demonstrate(requests, { retriever, environment, tokenizer }, teacher)).trajectories;
 }
 
 const shown = async (each: Question, patience: number) => {
@@ -91,6 +92,6 @@ test("a question without a plan, or with more searches than allowed, is an error
 });
 
 test("patience is a probability, small by default", () => {
-  expect(teacherOptionsSchema.parse({})).toEqual({ patience: 0.15 });
+  expect(teacherOptionsSchema.parse({})).toEqual({ type: "plan", patience: 0.15 });
   expect(() => teacherOptionsSchema.parse({ patience: 1.1 })).toThrow();
 });

@@ -7,6 +7,7 @@ import type { MetricRow } from "../reporting/metric-row.ts";
 import { demonstrate } from "../rollout/teacher.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { random } from "../shared/random.ts";
+import { goldTitles } from "./gold-titles.ts";
 import type { Lesson } from "./lesson.ts";
 import { questionsOfStep } from "./question-order.ts";
 
@@ -16,7 +17,7 @@ export async function supervisedStep(
   stage: SupervisedStage,
   step: number,
 ): Promise<MetricRow> {
-  const { engine, data, environment, seed, now } = lesson;
+  const { engine, data, environment, seed, now, signal } = lesson;
   const started = now();
   const questions = questionsOfStep(data.train, { seed, stage: stage.name, step, count: stage.batchSize });
   const requests = questions.map((question, index) => ({
@@ -30,15 +31,18 @@ export async function supervisedStep(
     environment,
     tokenizer: engine.tokenizer,
     contextLength: engine.contextLength,
+    signal,
+    ...(stage.teacher.type === "goldPassages" && { titles: goldTitles(data) }),
   };
-  const demonstrations = await demonstrate(requests, setting, stage.teacher);
-  const lessons = stage.firstTurnOnly ? demonstrations.map(firstTurn) : demonstrations;
+  const { trajectories, dropped } = await demonstrate(requests, setting, stage.teacher);
+  const lessons = stage.firstTurnOnly ? trajectories.map(firstTurn) : trajectories;
   const demonstrated = now();
   const [batch] = minibatches(
     lessons.map((trajectory) => demonstrationDatum(trajectory, stage)),
     { size: stage.batchSize, epochs: 1, lossNormalization: "token", random: random(seed, stage.name, step) },
   );
-  if (!batch) return { stage: stage.name, step: step + 1, "loss/tokens": 0 };
+  const counts = { "demonstration/count": lessons.length, "demonstration/dropped": dropped.length };
+  if (!batch) return { stage: stage.name, step: step + 1, "loss/tokens": 0, ...counts };
   const report = await engine.forwardBackward(batch.data, { type: "crossEntropy" });
   const rate = learningRate(step, { ...stage.schedule, totalSteps: stage.steps });
   const { gradientNorm } = await engine.step({ ...stage.optimizer, learningRate: rate });
@@ -46,6 +50,7 @@ export async function supervisedStep(
   return {
     stage: stage.name,
     step: step + 1,
+    ...counts,
     "loss/value": report.loss,
     "loss/tokens": batch.trainedTokens,
     "gradient/norm": gradientNorm,

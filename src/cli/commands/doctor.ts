@@ -7,6 +7,7 @@ import type { Recipe } from "../../config/recipe.ts";
 import { ForagerError } from "../../errors.ts";
 import { demonstrate } from "../../rollout/teacher.ts";
 import { policyTokenCount, tokenCount } from "../../rollout/trajectory-view.ts";
+import { goldTitles } from "../../training/gold-titles.ts";
 import { createEngine } from "../../training/open-engine.ts";
 import { loadData } from "../../training/setup.ts";
 import { processWorld } from "../../training/world.ts";
@@ -108,17 +109,22 @@ async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<
 async function episodeSize({ recipe, data, engine }: Patient): Promise<EpisodeSize> {
   const { environment } = recipe;
   const { retriever, train } = data;
-  const planned = spread(train, 32).filter(({ plan }) => plan !== undefined && plan.length > 0);
+  const taught = recipe.stages.find((stage) => stage.type === "supervised")?.teacher;
+  const teacher = taught?.type === "goldPassages" ? taught : ({ type: "plan", patience: 1 } as const);
+  const planned = spread(train, 32).filter(
+    ({ plan = [], goldPassages }) => (teacher.type === "plan" ? plan : goldPassages).length > 0,
+  );
   const { mode, maxTurnTokens, maxObservationTokens } = environment;
   const maxSearches = mode === "search" ? environment.maxSearches : 0;
-  if (planned.length === 0) {
+  const requests = planned.map((question) => ({ question, group: question.id, sample: 0, seed: 0 }));
+  const { tokenizer, contextLength } = engine;
+  const titles = goldTitles(data);
+  const setting = { retriever, environment, tokenizer, contextLength, titles };
+  const { trajectories: shown } = await demonstrate(requests, setting, teacher);
+  if (shown.length === 0) {
     const policyTokens = (maxTurnTokens * (maxSearches + 1)) / 2;
     return { policyTokens, tokens: policyTokens + (maxSearches * maxObservationTokens) / 2 };
   }
-  const requests = planned.map((question) => ({ question, group: question.id, sample: 0, seed: 0 }));
-  const { tokenizer, contextLength } = engine;
-  const setting = { retriever, environment, tokenizer, contextLength };
-  const shown = await demonstrate(requests, setting, { patience: 1 });
   const mean = (count: (trajectory: (typeof shown)[number]) => number): number =>
     shown.reduce((sum, trajectory) => sum + count(trajectory), 0) / shown.length;
   return { tokens: mean(tokenCount), policyTokens: mean(policyTokenCount) };
