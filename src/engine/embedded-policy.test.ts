@@ -4,8 +4,13 @@ import { PolicyError } from "../errors.ts";
 import { policySuite } from "../rollout/policy.suite.ts";
 import type { Completion, Context, Policy, SamplingOptions } from "../rollout/policy.ts";
 import { random } from "../shared/random.ts";
+import { defaultCacheMemory, tokenBytes } from "./cache-budget.ts";
+import { DecodingModel, type Extension } from "./decoding-model.ts";
 import type { EmbeddedEngine } from "./embedded-engine.ts";
+import { EmbeddedPolicy } from "./embedded-policy.ts";
 import { randomDatum, randomTokens, tinyEngine, tinyModel, tinyTokenizer } from "./engine.fixture.ts";
+import type { KeyValueCache } from "./key-value-cache.ts";
+import { initializeParameters } from "./parameters.ts";
 
 const greedy: SamplingOptions = { maxTokens: 8, temperature: 0, topP: 1, topK: 0, stop: [] };
 const sampled: SamplingOptions = { ...greedy, temperature: 1 };
@@ -234,6 +239,88 @@ describe("decoding with a cache", () => {
     await expectUncached(trained, [later], await trained.policy().complete([later], sampled));
     const old = await wholeLogprobs(trained, context, before.tokens ?? []);
     expect(old).not.toEqual(before.logprobs);
+  });
+});
+
+/** A model that notes how many tokens it was given, those of idle slots left out. */
+class CountingModel extends DecodingModel {
+  tokens = 0;
+
+  override async extend(cache: KeyValueCache, extensions: readonly Extension[]): Promise<Float32Array> {
+    for (const { tokens, isIdle } of extensions) if (!isIdle) this.tokens += tokens.length;
+    return await super.extend(cache, extensions);
+  }
+}
+
+describe("contexts that begin alike", () => {
+  const models: CountingModel[] = [];
+  const openCounting = (): { model: CountingModel; policy: EmbeddedPolicy } => {
+    const model = new CountingModel(tinyModel, async () => initializeParameters(tinyModel, 1), {
+      threads: 1,
+    });
+    models.push(model);
+    const identity = { type: "embedded", model: "counting" };
+    const setting = { maxSlots: 32, cacheMemory: defaultCacheMemory };
+    return { model, policy: new EmbeddedPolicy({ identity, model, tokenizer: tinyTokenizer, ...setting }) };
+  };
+  afterAll(async () => {
+    for (const model of models) await model.close();
+  });
+
+  /** Eight rollouts for each of three questions, which share their first 60 tokens. */
+  const groups = Array.from({ length: 24 }, (_, i) => {
+    const instructions = randomTokens(60, random(1, "instructions"));
+    const number = Math.floor(i / 8);
+    const question = randomTokens(299, random(number, "question"));
+    return contextOf([...instructions, number, ...question], i, `rollout ${i}`);
+  });
+
+  test("are answered as each would be alone, and their beginnings are computed once", async () => {
+    const { model, policy } = openCounting();
+    const completions = await policy.complete(groups, sampled);
+    const sampledTokens = completions.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
+    // Instructions, three questions, and the last token of the others; the last token sampled is not run.
+    expect(model.tokens).toBe(60 + 3 * 300 + 21 + sampledTokens - 24);
+    for (const [i, context] of groups.entries()) {
+      const [alone] = (await openCounting().policy.complete([context], sampled)) as [Completion];
+      expect(completions[i]?.tokens).toEqual(alone.tokens);
+      expectClose(completions[i]?.logprobs ?? [], alone.logprobs ?? []);
+    }
+  });
+
+  test("are computed by another when the call of the first is aborted", async () => {
+    const { policy } = openCounting();
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const aborted = expect(policy.complete(groups.slice(0, 1), sampled, controller.signal)).rejects.toBe(
+      reason,
+    );
+    const kept = policy.complete(groups.slice(1, 4), sampled);
+    await turns(3);
+    controller.abort(reason);
+    await aborted;
+    const expected = await openCounting().policy.complete(groups.slice(1, 4), sampled);
+    expect((await kept).map(({ tokens }) => tokens)).toEqual(expected.map(({ tokens }) => tokens));
+  });
+});
+
+describe("little memory for keys and values", () => {
+  test("makes episodes wait and forgets idle ones, and changes no answer", async () => {
+    const engine = await open({ options: { maxSlots: 8, cacheMemory: 300 * tokenBytes(tinyModel) } });
+    let contexts = Array.from({ length: 7 }, (_, i) => randomContext(20 + 11 * i, 300 + i));
+    for (let turn = 0; turn < 3; turn++) {
+      const completions = await engine.policy().complete(contexts, sampled);
+      await expectUncached(engine, contexts, completions);
+      contexts = contexts.map((context, i) => nextTurn(context, completions[i] as Completion, 20));
+    }
+  });
+
+  test("that cannot hold one sequence is an error that says what to change, before anything is sampled", async () => {
+    const engine = await open({ options: { cacheMemory: 100 * tokenBytes(tinyModel) } });
+    const call = engine.policy().complete([randomContext(30, 1), randomContext(93, 2)], sampled);
+    await expect(call).rejects.toThrow(PolicyError);
+    await expect(call).rejects.toThrow(/come to 101 tokens.*engine\.cacheMemory allows 100 tokens/);
+    expect(await engine.policy().complete([randomContext(92, 3)], sampled)).toHaveLength(1);
   });
 });
 

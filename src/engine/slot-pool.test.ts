@@ -1,5 +1,7 @@
 // Where entries sit and what their slots keep; that decoding with them is right is in embedded-policy.test.ts.
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { tokenBytes } from "./cache-budget.ts";
 import { CompletionJob } from "./completion-job.ts";
 import { tinyModel, tinyTokenizer } from "./engine.fixture.ts";
 import { SlotPool } from "./slot-pool.ts";
@@ -182,5 +184,153 @@ describe("SlotPool", () => {
     expect([pool.busyCount, pool.cache.slots, pool.cache.capacity]).toEqual([0, 0, 0]);
     admit(pool, jobFor("a", [1, 2, 3]));
     expect(pool.pending()).toEqual([{ slot: 0, cached: 0, tokens: [1, 2, 3] }]);
+  });
+});
+
+describe("what contexts share", () => {
+  const prompt = Array.from({ length: 40 }, (_, i) => i + 1);
+
+  test("is computed in one slot; the others wait, copy it and run what is their own", () => {
+    const pool = newPool(4);
+    const jobs = ["a", "b", "c"].map((name, i) => jobFor(name, [...prompt, ...(i === 2 ? [99, 98] : [])]));
+    admit(pool, ...jobs);
+    expect(pool.pending()).toEqual([{ slot: 0, cached: 0, tokens: prompt }]);
+    expect(pool.heldCount).toBe(2);
+    expect(compute(pool)).toEqual([jobs[0]]);
+    expect(pool.pending().slice(1)).toEqual([
+      { slot: 1, cached: 39, tokens: [40] },
+      { slot: 2, cached: 40, tokens: [99, 98] },
+    ]);
+    expect([pool.heldCount, rowsOf(pool, 1, 39), rowsOf(pool, 2, 40)]).toEqual([
+      0,
+      prompt.slice(0, 39),
+      prompt,
+    ]);
+  });
+
+  test("is taken from an idle slot at once", () => {
+    const pool = newPool(2);
+    admit(pool, jobFor("a", prompt));
+    compute(pool);
+    releaseAll(pool);
+    admit(pool, jobFor("b", prompt), jobFor("a", [...prompt, 7]));
+    expect(pool.pending()).toEqual([
+      { slot: 0, cached: 40, tokens: [7] },
+      { slot: 1, cached: 39, tokens: [40] },
+    ]);
+  });
+
+  test("is not waited for when it is short", () => {
+    const pool = newPool(2);
+    admit(pool, jobFor("a", [...prompt.slice(0, 15), 77]), jobFor("b", [...prompt.slice(0, 15), 88]));
+    expect([pool.heldCount, pool.pending().length]).toEqual([0, 2]);
+  });
+
+  test("reaches those that wait for one that waits", () => {
+    const pool = newPool(3);
+    const longer = [...prompt, ...prompt];
+    admit(pool, jobFor("a", prompt), jobFor("b", longer), jobFor("c", longer));
+    expect(pool.pending()).toHaveLength(1);
+    compute(pool);
+    expect(pool.pending().map(({ slot }) => slot)).toEqual([0, 1]);
+    compute(pool);
+    expect(pool.pending().map(({ slot, cached }) => [slot, cached])).toEqual([
+      [0, 40],
+      [1, 80],
+      [2, 79],
+    ]);
+  });
+
+  test("is computed by another when the first gives up in the middle", () => {
+    const pool = newPool(3);
+    const [a, b, c] = ["a", "b", "c"].map((name) => jobFor(name, prompt));
+    admit(pool, a as CompletionJob, b as CompletionJob, c as CompletionJob);
+    const part = { slot: 0, cached: 0, tokens: prompt.slice(0, 20) };
+    pool.reserve([part]);
+    pool.extended(part);
+    pool.releaseWhere((job) => job === a);
+    expect(pool.pending().map(({ slot, cached }) => [slot, cached])).toEqual([
+      [1, 20],
+      [2, 20],
+    ]);
+  });
+});
+
+/** Expects in each busy slot, unless one is held back, the rows of its own tokens. */
+function expectOwnRows(pool: SlotPool<CompletionJob>): void {
+  if (pool.heldCount > 0) return;
+  const jobs = pool.entries();
+  for (const [index, { slot, cached }] of pool.pending().entries()) {
+    expect(rowsOf(pool, slot, cached)).toEqual(jobs[index]?.tokens.slice(0, cached));
+  }
+}
+
+describe("the memory of keys and values", () => {
+  const perToken = tokenBytes(tinyModel);
+  const long = (name: string, count: number): CompletionJob =>
+    jobFor(
+      name,
+      Array.from({ length: count }, (_, i) => (i * name.charCodeAt(0)) % 290),
+    );
+
+  test("keeps entries waiting that do not fit beside those that run", () => {
+    // Two entries of 100 + 9 tokens need three times 109: a prefill works on a copy of one.
+    const pool = newPool(8, 327 * perToken);
+    const jobs = ["a", "b", "c"].map((name) => long(name, 100));
+    expect(admit(pool, ...jobs)).toEqual([jobs[2]]);
+    compute(pool);
+    expect(pool.cache).toMatchObject({ slots: 2, capacity: 109 });
+    pool.releaseWhere((job) => job === jobs[0]);
+    expect(admit(pool, jobs[2] as CompletionJob)).toEqual([]);
+  });
+
+  test("drops slots that were idle longest for one that comes back", () => {
+    const pool = newPool(8, 330 * perToken);
+    for (const name of ["a", "b", "c", "d"]) admit(pool, long(name, 40));
+    compute(pool);
+    releaseAll(pool);
+    expect(pool.cache.slots).toBe(4);
+    admit(pool, long("b", 95));
+    expect(pool.cache.slots).toBe(2);
+    expect(pool.pending()[0]?.cached).toBe(40);
+    admit(pool, long("d", 41));
+    expect(pool.pending().map(({ cached }) => cached)).toEqual([40, 40]);
+  });
+
+  test("is bounded whatever comes, and everything that fits alone gets done", () => {
+    const steps = fc.array(
+      fc.record({
+        episode: fc.integer({ min: 0, max: 9 }),
+        length: fc.integer({ min: 1, max: 250 }),
+        beginning: fc.integer({ min: 0, max: 2 }),
+        computed: fc.integer({ min: 0, max: 3 }),
+      }),
+      { minLength: 1, maxLength: 40 },
+    );
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 260, max: 1500 }), (arrivals, tokens) => {
+        const pool = newPool(6, tokens * perToken);
+        let queue: CompletionJob[] = [];
+        const turn = (): void => {
+          queue = pool.admit(queue, jobOf);
+          const done = compute(pool);
+          const { slots, capacity } = pool.cache;
+          expect((slots > 1 ? slots + 1 : 1) * capacity).toBeLessThanOrEqual(tokens);
+          expectOwnRows(pool);
+          pool.releaseWhere((job) => done.includes(job));
+        };
+        for (const { episode, length, beginning, computed } of arrivals) {
+          queue.push(
+            jobFor(
+              `${episode}`,
+              Array.from({ length }, (_, i) => (i < 150 ? beginning : episode) + 1),
+            ),
+          );
+          for (let i = 0; i < computed; i++) turn();
+        }
+        for (let i = 0; i < 3 * arrivals.length && (queue.length > 0 || pool.busyCount > 0); i++) turn();
+        expect([queue.length, pool.busyCount]).toEqual([0, 0]);
+      }),
+    );
   });
 });
