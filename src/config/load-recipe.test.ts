@@ -2,7 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { defaultCacheMemory } from "../engine/cache-budget.ts";
 import { ConfigError, FileError } from "../errors.ts";
+import { byteSize } from "../shared/byte-size.ts";
 import { loadRecipe, parseRecipe, resolvedYaml } from "./load-recipe.ts";
 
 const yaml = `name: small
@@ -106,6 +108,13 @@ describe("a recipe that is right", () => {
       questions: { train: ["/here/mine/a.jsonl", "/here/mine/sub/b.jsonl"], evaluation: "/here/d.jsonl" },
     });
     expect(parseRecipe(resolvedYaml(parse(text)), { file: "/elsewhere/r.yaml" })).toEqual(parse(text));
+  });
+
+  test("bounds the memory of the sampler's cache by bytes or by a size with a unit, 4GB where it says nothing", () => {
+    expect(byteSize(parse(yaml).engine.cacheMemory)).toBe(defaultCacheMemory);
+    expect(byteSize(parse(yaml, "engine.cacheMemory=500MB").engine.cacheMemory)).toBe(5e8);
+    expect(byteSize(parse(yaml, "engine.cacheMemory=1000000").engine.cacheMemory)).toBe(1e6);
+    expect(messageOf(yaml, "engine.cacheMemory=much")).toContain("such as 2GB");
   });
 
   test("may use aliases for what repeats", () => {

@@ -3,8 +3,10 @@
  * this file joins them and adds the rules that span several rooms. `docs/recipes.md` is made from it.
  */
 import { z } from "zod";
+import { loraOptionsSchema } from "../engine/lora-options.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { evaluationOptionsSchema } from "../evaluation/evaluation-options.ts";
+import { byteSizePattern } from "../shared/byte-size.ts";
 import { defaultType } from "../shared/default-type.ts";
 import { dataOptionsSchema } from "./data-options.ts";
 import { modelSchema } from "./model-source-options.ts";
@@ -25,6 +27,20 @@ const engineOptionsSchema = z.discriminatedUnion("type", [
       .min(64)
       .default(4096)
       .describe("Most tokens of one forward and backward pass, padding included; more needs more memory."),
+    cacheMemory: z
+      .union([
+        z.int().min(1),
+        z.string().regex(byteSizePattern, "bytes, or a number with a unit such as 2GB or 500MB"),
+      ])
+      .default("4GB")
+      .describe(
+        "Most memory of keys and values while sampling, bytes or such as `2GB`; episodes that do not fit wait, and what idle ones left is forgotten.",
+      ),
+    lora: loraOptionsSchema
+      .optional()
+      .describe(
+        "Trains low-rank adapters beside frozen weights (LoRA, docs/models.md), which needs far less memory; absent: all weights are trained.",
+      ),
   }),
 ]);
 

@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngineOptions } from "../engine/embedded-engine.ts";
+import { byteSize } from "../shared/byte-size.ts";
 
 /** Threads default to all cores; there are slots for all episodes of a step, 32 to 128. */
 export function engineOptions({ engine, stages }: Pick<Recipe, "engine" | "stages">): EmbeddedEngineOptions {
@@ -12,5 +13,6 @@ export function engineOptions({ engine, stages }: Pick<Recipe, "engine" | "stage
     threads: engine.threads ?? availableParallelism(),
     tokenBudget: engine.tokenBudget,
     maxSlots: Math.min(128, Math.max(32, ...episodes)),
+    cacheMemory: byteSize(engine.cacheMemory) as number,
   };
 }

@@ -15,10 +15,15 @@ import type { Check, Patient } from "./check.ts";
 
 const gigabyte = 2 ** 30;
 
-/** Weights, gradients and two moments (16 bytes each parameter), a frozen copy for KL, activations, logits, cache. */
+/**
+ * Weights (4 bytes each parameter), of what is trained gradients, two moments (12 more) and a frozen copy for KL (4
+ * more), with adapters the copy that is sampled from; activations, logits, cache.
+ */
 export function checkMemory({ recipe, engine }: Patient): Check {
   const hasReference = recipe.stages.some((stage) => stage.type === "reinforcement" && stage.algorithm.kl);
-  const weights = engine.parameterCount * (hasReference ? 20 : 16);
+  const { parameterCount, trainableParameterCount } = engine;
+  const isAdapted = trainableParameterCount < parameterCount;
+  const weights = parameterCount * (isAdapted ? 8 : 4) + trainableParameterCount * (hasReference ? 16 : 12);
   const bytes = weights + activationBytes(recipe, engine) + runtimeBytes;
   const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
   const detail = `about ${size(bytes)} for ${(engine.parameterCount / 1e6).toFixed(1)} M parameters, ${size(available)} available`;
@@ -39,8 +44,9 @@ function activationBytes(recipe: Recipe, engine: Engine): number {
   const width = model.type === "fresh" ? model.width : Math.cbrt(engine.parameterCount / 2);
   const layers = model.type === "fresh" ? model.layers : engine.parameterCount / (12 * width * width);
   const training = 40 * tokenBudget * width * layers + 3 * tokenBudget * engine.tokenizer.vocabularySize;
-  const cache = 2 * engineOptions(recipe).maxSlots * engine.contextLength * width * layers;
-  return 4 * (training + cache);
+  const { maxSlots, cacheMemory } = engineOptions(recipe);
+  const cache = 4 * 2 * maxSlots * engine.contextLength * width * layers;
+  return 4 * training + Math.min(cache, cacheMemory ?? cache);
 }
 
 export interface Speed {
