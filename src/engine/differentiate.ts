@@ -33,3 +33,20 @@ export function differentiate(
     return gradient;
   });
 }
+
+/** Prefix of the names under which accumulators are fed. */
+export const accumulatorPrefix = "accumulator.";
+
+/**
+ * Adds a parameter's gradient to an accumulator that is fed; the result may be written over it in place, so that
+ * micro-batches add up without another pass. A matrix product adds its result itself, without an array between.
+ */
+export function accumulate(graph: Graph, name: string, gradient: Tensor): Tensor {
+  const accumulator = graph.input(accumulatorPrefix + name, gradient.shape);
+  const index = graph.nodes.findIndex(({ outputs }) => outputs[0] === gradient.name);
+  const node = graph.nodes[index];
+  if (node?.operator !== "Gemm" || node.inputs.length > 2)
+    return graph.node("Add", [accumulator, gradient], gradient.shape);
+  graph.nodes[index] = { ...node, inputs: [...node.inputs, accumulator.name] };
+  return gradient;
+}

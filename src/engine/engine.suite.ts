@@ -79,7 +79,11 @@ export function engineSuite(name: string, options: EngineSuiteOptions): void {
     test("an empty batch has no log-probabilities, no loss and no gradient", async () => {
       const engine = await create();
       expect(await engine.logprobs([])).toEqual([]);
-      expect(await engine.forwardBackward([], supervised)).toEqual({ loss: 0, logprobs: [] });
+      expect(await engine.forwardBackward([], supervised)).toEqual({
+        loss: 0,
+        logprobs: [],
+        paddedTokens: 0,
+      });
       expect(await engine.step(adam)).toEqual({ gradientNorm: 0 });
     });
 

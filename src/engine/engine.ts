@@ -13,6 +13,8 @@ export interface LossReport {
   readonly loss: number;
   /** Current log-probability of every target that has a weight, 0 elsewhere; one array (T) for each datum, in order. */
   readonly logprobs: readonly Float32Array[];
+  /** Tokens that were computed, padding included; 0 where nothing has a weight. */
+  readonly paddedTokens: number;
 }
 
 export interface AdamOptions {

@@ -79,7 +79,7 @@ export class Graph {
   }
 
   /** A fed value for which a gradient is wanted. */
-  parameter(name: string, shape: readonly number[]): Tensor {
+  parameter(name: string, shape: readonly Dimension[]): Tensor {
     return this.#declare(name, shape, "float32", true);
   }
 

@@ -7,37 +7,32 @@ export interface MicroBatch {
   readonly members: readonly number[];
 }
 
-/** What a call costs besides its tokens, in tokens: more padding than this in one micro-batch is dearer than another call. */
-const callTokens = 256;
+/** The largest share of a micro-batch that may be padding. */
+export const mostPadding = 0.15;
 
 /**
  * Plans micro-batches for sequences of the given lengths (tokens, at least 1): longest first, ties by index; each
- * of at most `tokenBudget` tokens, padding included, but always of at least one sequence.
+ * of at most `tokenBudget` tokens, padding included, but always of at least one sequence, and padded by at most
+ * `mostPadding` of its tokens.
  */
 export function planMicroBatches(lengths: readonly number[], tokenBudget: number): MicroBatch[] {
   const order = lengths
     .map((_, index) => index)
     .sort((a, b) => (lengths[b] as number) - (lengths[a] as number) || a - b);
-  const plan: { time: number; members: number[]; padding: number }[] = [];
+  const plan: { time: number; members: number[]; tokens: number }[] = [];
   for (const index of order) {
     const length = lengths[index] as number;
     const current = plan.at(-1);
-    if (current && fits(current, length, tokenBudget)) {
+    const padded = current ? (current.members.length + 1) * current.time : 0;
+    if (current && padded <= tokenBudget && current.tokens + length >= (1 - mostPadding) * padded) {
       current.members.push(index);
-      current.padding += current.time - length;
-    } else plan.push({ time: length, members: [index], padding: 0 });
+      current.tokens += length;
+    } else plan.push({ time: length, members: [index], tokens: length });
   }
   return plan.map(({ time, members }) => ({ time, members }));
 }
 
-function fits(
-  {
-    time,
-    members,
-    padding,
-  }: { readonly time: number; readonly members: readonly number[]; readonly padding: number },
-  length: number,
-  tokenBudget: number,
-): boolean {
-  return padding + time - length <= callTokens && (members.length + 1) * time <= tokenBudget;
+/** Tokens of a micro-batch, padding included. */
+export function paddedTokens({ time, members }: MicroBatch): number {
+  return time * members.length;
 }

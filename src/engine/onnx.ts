@@ -1,6 +1,6 @@
 /** Writes a `Graph` as an ONNX model: opset 18 plus the `com.microsoft` operators of ONNX Runtime. */
 import onnxProto from "onnx-proto";
-import type { Attribute, Constant, Graph, Tensor } from "./graph.ts";
+import type { Attribute, Constant, Graph, Node, Tensor } from "./graph.ts";
 
 const { onnx } = onnxProto;
 
@@ -20,7 +20,7 @@ export function encodeOnnx(graph: Graph, outputs: readonly Tensor[]): Uint8Array
     ],
     graph: {
       name: "graph",
-      node: graph.nodes.map((node) => ({
+      node: neededNodes(graph, outputs).map((node) => ({
         opType: node.operator,
         domain: node.domain,
         input: [...node.inputs],
@@ -33,6 +33,18 @@ export function encodeOnnx(graph: Graph, outputs: readonly Tensor[]): Uint8Array
     },
   });
   return onnx.ModelProto.encode(model).finish();
+}
+
+/** The nodes that some output depends on: ONNX Runtime would run the others too. */
+function neededNodes(graph: Graph, outputs: readonly Tensor[]): Node[] {
+  const needed = new Set(outputs.map(({ name }) => name));
+  // Nodes stand in an order in which each comes after those it reads.
+  const backwards = graph.nodes.toReversed().filter((node) => {
+    const isNeeded = node.outputs.some((name) => needed.has(name));
+    if (isNeeded) for (const name of node.inputs) needed.add(name);
+    return isNeeded;
+  });
+  return backwards.reverse();
 }
 
 function encodeConstant({ name, type, shape, values }: Constant): object {

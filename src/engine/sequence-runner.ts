@@ -1,91 +1,162 @@
-/** Runs batches of whole sequences in micro-batches; one graph for each loss is built when it is first needed and kept. */
+/**
+ * Runs batches of whole sequences in micro-batches: through the trunk, then what is selected through a head, and with a
+ * loss the way back. Padding lies to the right; of a batch with a loss only predictions that have a weight are selected.
+ */
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
-import { canonicalJson } from "../shared/hash.ts";
+import { Activations } from "./activations.ts";
 import type { LossReport } from "./engine.ts";
+import { type Head, HeadRunner } from "./head.ts";
+import { languageHead, languageInputs, type RowPlaces } from "./language-head.ts";
 import type { AdaptedModel } from "./lora.ts";
-import { type MicroBatch, planMicroBatches } from "./micro-batch.ts";
-import { type Parameter, type ParameterSet, parameterFeeds } from "./parameters.ts";
-import type { Feed, SessionOptions } from "./session.ts";
-import {
-  accumulatorPrefix,
-  createSequenceGraph,
-  type SequenceGraph,
-  sequenceFeeds,
-} from "./training-graph.ts";
+import { type MicroBatch, paddedTokens, planMicroBatches } from "./micro-batch.ts";
+import type { ParameterSet } from "./parameters.ts";
+import type { SessionOptions, Values } from "./session.ts";
+import { type Sequences, Trunk } from "./trunk.ts";
 
 export interface SequenceRunnerOptions extends SessionOptions {
   /** Most tokens of one micro-batch, padding included. */
   readonly tokenBudget: number;
+  /** Layers that keep what their way back needs; the others compute it again. Absent: all. */
+  readonly keptLayers?: number;
+}
+
+/** What a head is applied to: sequences, and of each the positions that matter. */
+export interface Reading<T extends { readonly inputs: Int32Array }> {
+  readonly head: Head;
+  readonly isSelected: (datum: T, t: number) => boolean;
+  /** What the head is fed for the places, which lie in the data given. */
+  readonly inputs: (data: readonly T[], places: RowPlaces) => ReadonlyMap<string, Values>;
+}
+
+export interface TrainingReport {
+  readonly loss: number;
+  /** One value for each position, 0 where none was selected. */
+  readonly values: Float32Array[];
+  /** Tokens that were computed, padding included. */
+  readonly paddedTokens: number;
 }
 
 export class SequenceRunner {
   readonly #adapted: AdaptedModel;
   readonly #options: SequenceRunnerOptions;
-  readonly #graphs = new Map<string, Promise<SequenceGraph>>();
+  readonly #trunk: Trunk;
+  readonly #heads: HeadRunner;
+  readonly #rows = new Activations();
 
   constructor(adapted: AdaptedModel, options: SequenceRunnerOptions) {
     this.#adapted = adapted;
     this.#options = options;
+    this.#trunk = new Trunk(adapted, options);
+    this.#heads = new HeadRunner(adapted.model, options);
   }
 
   /** Log-probability of every target, one array (T) for each datum. */
   async logprobs(parameters: ParameterSet, batch: readonly Datum[]): Promise<Float32Array[]> {
-    const logprobs = batch.map(({ targets }) => new Float32Array(targets.length));
-    for (const microBatch of this.#plan(batch)) {
-      const graph = await this.#graph();
-      const data = microBatch.members.map((index) => batch[index] as Datum);
-      const selection = sequenceFeeds(data, microBatch.time, this.#adapted);
-      const feeds = new Map([...selection.feeds, ...parameterFeeds(parameters)]);
-      const results = await graph.session.run(feeds, [graph.logprobs]);
-      scatter((results.get(graph.logprobs) as Feed).data as Float32Array, selection, {
-        microBatch,
-        logprobs,
-      });
-    }
-    return logprobs;
+    return await this.values(parameters, batch, {
+      head: languageHead(this.#adapted.model),
+      isSelected: () => true,
+      inputs: languageInputs,
+    });
   }
 
   /** Adds the gradient of the loss to `gradients` of what is trained, in place. Log-probabilities of weightless targets are 0. */
   async forwardBackward(
     parameters: ParameterSet,
     batch: readonly Datum[],
-    setting: { readonly loss: Loss; readonly gradients: ReadonlyMap<string, Parameter> },
+    { loss, gradients }: { readonly loss: Loss; readonly gradients: ParameterSet },
   ): Promise<LossReport> {
-    const { loss, gradients } = setting;
-    const logprobs = batch.map(({ targets }) => new Float32Array(targets.length));
-    let total = 0;
+    const reading: Reading<Datum> = {
+      head: languageHead(this.#adapted.model, loss),
+      isSelected: ({ weights }, t) => weights[t] !== 0,
+      inputs: (data, places) => languageInputs(data, places, loss),
+    };
+    const { values, ...report } = await this.train(parameters, batch, { ...reading, gradients });
+    return { ...report, logprobs: values };
+  }
+
+  /** The head's value at every selected position, one array (T) for each datum; no gradient. */
+  async values<T extends { readonly inputs: Int32Array }>(
+    parameters: ParameterSet,
+    batch: readonly T[],
+    { head, ...reading }: Reading<T>,
+  ): Promise<Float32Array[]> {
+    const values = batch.map(({ inputs }) => new Float32Array(inputs.length));
     for (const microBatch of this.#plan(batch)) {
-      const data = microBatch.members.map((index) => batch[index] as Datum);
-      if (data.every(({ weights }) => weights.every((weight) => weight === 0))) continue;
-      const graph = await this.#graph(loss);
-      const selection = sequenceFeeds(data, microBatch.time, { model: this.#adapted.model, loss });
-      const feeds = new Map([
-        ...selection.feeds,
-        ...parameterFeeds(parameters),
-        ...parameterFeeds(gradients, accumulatorPrefix),
-      ]);
-      const into = new Map(
-        [...graph.gradientOutputs].map(([name, output]) => [output, gradients.get(name) as Feed]),
-      );
-      const lossOutput = graph.loss as string;
-      const results = await graph.session.run(feeds, [lossOutput, graph.logprobs], into);
-      total += (results.get(lossOutput) as Feed).data[0] as number;
-      scatter((results.get(graph.logprobs) as Feed).data as Float32Array, selection, {
-        microBatch,
-        logprobs,
-      });
+      const { data, sequences, places } = select(batch, microBatch, reading.isSelected);
+      if (places.rows.length === 0) continue;
+      const hidden = this.#gather(await this.#trunk.infer(parameters, sequences), sequences, places);
+      const rows = { hidden, inputs: reading.inputs(data, places) };
+      scatter(await this.#heads.values(head, parameters, rows), places, { microBatch, rows: values });
     }
-    return { loss: total, logprobs };
+    return values;
+  }
+
+  /** As `values` with a head that has a loss, whose gradient is added to `gradients` in place; of what is not in them none is made. */
+  async train<T extends { readonly inputs: Int32Array }>(
+    parameters: ParameterSet,
+    batch: readonly T[],
+    { head, gradients, ...reading }: Reading<T> & { readonly gradients: ParameterSet },
+  ): Promise<TrainingReport> {
+    const values = batch.map(({ inputs }) => new Float32Array(inputs.length));
+    const keptLayers = this.#options.keptLayers ?? this.#adapted.model.layers;
+    const hasTrunk =
+      [...gradients.keys()].some((name) => !head.parameters.has(name)) ||
+      gradients.has("model.embed_tokens.weight");
+    let [loss, computed] = [0, 0];
+    for (const microBatch of this.#plan(batch)) {
+      const { data, sequences, places } = select(batch, microBatch, reading.isSelected);
+      if (places.rows.length === 0) continue;
+      computed += paddedTokens(microBatch);
+      const hidden = this.#gather(
+        await (hasTrunk
+          ? this.#trunk.forward(parameters, sequences, keptLayers)
+          : this.#trunk.infer(parameters, sequences)),
+        sequences,
+        places,
+      );
+      const hiddenGradient = this.#rows.take("gradient", hidden.length);
+      const rows = { hidden, inputs: reading.inputs(data, places) };
+      const training = { gradients, hiddenGradient };
+      const report = await this.#heads.train(head, parameters, { rows, training });
+      loss += report.loss;
+      scatter(report.values, places, { microBatch, rows: values });
+      if (!hasTrunk) continue;
+      this.#spread(hiddenGradient, sequences, places);
+      await this.#trunk.backward(parameters, sequences, { keptLayers, gradients });
+    }
+    return { loss, values, paddedTokens: computed };
   }
 
   async close(): Promise<void> {
-    for (const graph of this.#graphs.values()) await (await graph).session.close();
-    this.#graphs.clear();
+    await this.#trunk.close();
+    await this.#heads.close();
+    this.#rows.clear();
   }
 
-  #plan(batch: readonly Datum[]): MicroBatch[] {
+  /** The hidden states of the selected places (M, width). */
+  #gather(hidden: Float32Array, { time }: Sequences, { rows, times }: RowPlaces): Float32Array {
+    const { width } = this.#adapted.model;
+    const gathered = this.#rows.take("hidden", rows.length * width);
+    for (let i = 0; i < rows.length; i++) {
+      const start = ((rows[i] as number) * time + (times[i] as number)) * width;
+      gathered.set(hidden.subarray(start, start + width), i * width);
+    }
+    return gathered;
+  }
+
+  /** Brings the gradient of the selected places (M, width) to where the way back through the trunk starts. */
+  #spread(gradient: Float32Array, sequences: Sequences, { rows, times }: RowPlaces): void {
+    const { width } = this.#adapted.model;
+    const target = this.#trunk.zeroGradient(sequences);
+    for (let i = 0; i < rows.length; i++) {
+      const start = ((rows[i] as number) * sequences.time + (times[i] as number)) * width;
+      target.set(gradient.subarray(i * width, (i + 1) * width), start);
+    }
+  }
+
+  #plan(batch: readonly { readonly inputs: Int32Array }[]): MicroBatch[] {
     const { contextLength } = this.#adapted.model;
     for (const { inputs } of batch) {
       assert(
@@ -96,25 +167,38 @@ export class SequenceRunner {
     const lengths = batch.map(({ inputs }) => inputs.length);
     return planMicroBatches(lengths, this.#options.tokenBudget);
   }
-
-  #graph(loss?: Loss): Promise<SequenceGraph> {
-    const key = canonicalJson(loss ?? null);
-    const known = this.#graphs.get(key);
-    if (known) return known;
-    const created = createSequenceGraph(this.#adapted, { ...this.#options, ...(loss && { loss }) });
-    this.#graphs.set(key, created);
-    return created;
-  }
 }
 
-/** Brings the selected log-probabilities of a micro-batch to their data. */
-function scatter(
+/** The sequences of a micro-batch and the places in them that matter. */
+function select<T extends { readonly inputs: Int32Array }>(
+  batch: readonly T[],
+  { time, members }: MicroBatch,
+  isSelected: (datum: T, t: number) => boolean,
+): { readonly data: T[]; readonly sequences: Sequences; readonly places: RowPlaces } {
+  const data = members.map((index) => batch[index] as T);
+  const tokens = new Int32Array(data.length * time);
+  const rows: number[] = [];
+  const times: number[] = [];
+  for (const [row, datum] of data.entries()) {
+    tokens.set(datum.inputs, row * time);
+    for (let t = 0; t < datum.inputs.length; t++) {
+      if (!isSelected(datum, t)) continue;
+      rows.push(row);
+      times.push(t);
+    }
+  }
+  const places = { rows: Int32Array.from(rows), times: Int32Array.from(times) };
+  return { data, sequences: { tokens, batch: data.length, time }, places };
+}
+
+/** Brings the values of the selected places of a micro-batch to their data. */
+export function scatter(
   values: Float32Array,
-  selection: { readonly rows: Int32Array; readonly times: Int32Array },
-  target: { readonly microBatch: MicroBatch; readonly logprobs: readonly Float32Array[] },
+  selection: RowPlaces,
+  target: { readonly microBatch: MicroBatch; readonly rows: readonly Float32Array[] },
 ): void {
   for (const [index, value] of values.entries()) {
     const datum = target.microBatch.members[selection.rows[index] as number] as number;
-    (target.logprobs[datum] as Float32Array)[selection.times[index] as number] = value;
+    (target.rows[datum] as Float32Array)[selection.times[index] as number] = value;
   }
 }

@@ -1,0 +1,120 @@
+/**
+ * The graphs of one decoder layer, the way there and the way back. Its weights are fed, so that one session serves all
+ * layers. The way there can also return what the way back needs and what is dear to compute again (`Keep`: about the
+ * results of its matrix products); norms, activations and attention weights are computed anew. Where nothing was kept,
+ * the way there is simply run again, with the same bits as a result.
+ */
+import { buildLayer, declareTables, type Keep, layerParameters } from "./decoder-graph.ts";
+import { accumulate, differentiate } from "./differentiate.ts";
+import { type Dimension, Graph, type Tensor } from "./graph.ts";
+import { type AdaptedModel, adapterShapes } from "./lora.ts";
+import { type ModelOptions, parameterShapes } from "./model-options.ts";
+import { Session, type SessionOptions } from "./session.ts";
+
+const firstLayer = "model.layers.0.";
+
+/** Names of parameters of a layer below `model.layers.N.`, with their shapes. */
+export function layerShapes({ model, lora }: AdaptedModel): Map<string, readonly number[]> {
+  const all = [
+    ...parameterShapes({ ...model, layers: 1 }),
+    ...(lora ? adapterShapes({ ...model, layers: 1 }, lora) : []),
+  ];
+  return new Map(
+    all
+      .filter(([name]) => name.startsWith(firstLayer))
+      .map(([name, shape]) => [name.slice(firstLayer.length), shape]),
+  );
+}
+
+export interface ForwardLayer {
+  readonly session: Session;
+  /** Name of the hidden states that leave the layer (N, width). */
+  readonly output: string;
+  /** Outputs that the way back reads under `kept.NAME`, by name. */
+  readonly kept: ReadonlyMap<string, Tensor>;
+}
+
+export async function createForwardLayer(
+  adapted: AdaptedModel,
+  options: SessionOptions,
+): Promise<ForwardLayer> {
+  const kept = new Map<string, Tensor>();
+  const { graph, output } = addLayer(adapted, new Set(), (value, name) => {
+    kept.set(name, value);
+    return value;
+  });
+  const session = await Session.create(graph, [output, ...kept.values()], options);
+  return { session, output: output.name, kept };
+}
+
+export interface BackwardLayer {
+  readonly session: Session;
+  /** Name of the gradient of the hidden states that entered the layer. */
+  readonly hiddenGradient: string;
+  /** By name of a trained parameter of the layer: the output that holds accumulator plus gradient. */
+  readonly gradientOutputs: ReadonlyMap<string, string>;
+}
+
+/** `trained` are names below `model.layers.N.`; each gradient is added to the accumulator that is fed for it. */
+export async function createBackwardLayer(
+  adapted: AdaptedModel,
+  trained: readonly string[],
+  options: SessionOptions,
+): Promise<BackwardLayer> {
+  const { graph, hidden, output, parameters } = addLayer(adapted, new Set(trained), (value, name, graph) =>
+    graph.withBackward(graph.input(keptPrefix + name, value.shape), [value], (gradient) => [gradient]),
+  );
+  const gradient = graph.input("gradient", output.shape);
+  const wanted = [hidden, ...trained.map((name) => parameters.get(firstLayer + name) as Tensor)];
+  const [hiddenGradient, ...gradients] = differentiate(graph, { output, gradient }, wanted) as [
+    Tensor,
+    ...Tensor[],
+  ];
+  const sums = gradients.map((sum, index) => accumulate(graph, trained[index] as string, sum));
+  const session = await Session.create(graph, [hiddenGradient, ...sums], options);
+  const gradientOutputs = new Map(trained.map((name, index) => [name, (sums[index] as Tensor).name]));
+  return { session, hiddenGradient: hiddenGradient.name, gradientOutputs };
+}
+
+/** Prefix of the inputs of the way back that hold what was kept. */
+export const keptPrefix = "kept.";
+
+function addLayer(
+  adapted: AdaptedModel,
+  trained: ReadonlySet<string>,
+  keep: (value: Tensor, name: string, graph: Graph) => Tensor,
+): {
+  readonly graph: Graph;
+  readonly hidden: Tensor;
+  readonly output: Tensor;
+  readonly parameters: ReadonlyMap<string, Tensor>;
+} {
+  const { model } = adapted;
+  const graph = new Graph();
+  const hidden = graph.parameter("hidden", ["N", model.width]);
+  const tables = declareTables(graph, model);
+  const parameters = new Map(
+    [...layerShapes(adapted)].map(([name, shape]) => [
+      firstLayer + name,
+      trained.has(name) ? graph.parameter(name, shape) : graph.input(name, shape),
+    ]),
+  );
+  const keepHere: Keep = (value, name) => keep(value, name, graph);
+  const inLayer = layerParameters(parameters, 0, adapted);
+  const output = buildLayer(graph, hidden, { model, ...tables, ...inLayer, keep: keepHere });
+  return { graph, hidden, output, parameters };
+}
+
+/** The sizes of a shape for `batch` sequences of `time` tokens. */
+export function resolveShape(
+  shape: readonly Dimension[],
+  { model, batch, time }: { readonly model: ModelOptions; readonly batch: number; readonly time: number },
+): number[] {
+  const sizes: Readonly<Record<string, number>> = {
+    B: batch,
+    T: time,
+    N: batch * time,
+    GT: (model.heads / model.keyValueHeads) * time,
+  };
+  return shape.map((size) => (typeof size === "number" ? size : (sizes[size] as number)));
+}

@@ -1,0 +1,236 @@
+/**
+ * The trunk of the network: embedding and decoder layers over whole sequences, one call of a session for each layer.
+ * Hidden states between layers are kept for the way back; of the inside of a layer either what is dear to compute
+ * again (`layer-graphs.ts`) or, beyond the first `keptLayers` layers, nothing: those run again on the way back.
+ */
+import { Activations } from "./activations.ts";
+import { causalMask } from "./decoder-graph.ts";
+import { accumulatorPrefix } from "./differentiate.ts";
+import {
+  type BackwardLayer,
+  createBackwardLayer,
+  createForwardLayer,
+  type ForwardLayer,
+  keptPrefix,
+  layerShapes,
+  resolveShape,
+} from "./layer-graphs.ts";
+import type { AdaptedModel } from "./lora.ts";
+import { headSize, type ModelOptions } from "./model-options.ts";
+import type { Parameter, ParameterSet } from "./parameters.ts";
+import { rotaryTables } from "./rotary-tables.ts";
+import type { Feed, SessionOptions } from "./session.ts";
+
+/** Sequences of a micro-batch, padded to the right to one length. */
+export interface Sequences {
+  /** (batch * time) */
+  readonly tokens: Int32Array;
+  readonly batch: number;
+  readonly time: number;
+}
+
+const embedding = "model.embed_tokens.weight";
+
+export class Trunk {
+  readonly #adapted: AdaptedModel;
+  readonly #options: SessionOptions;
+  readonly #activations = new Activations();
+  #forward: Promise<ForwardLayer> | undefined;
+  readonly #backward = new Map<string, Promise<BackwardLayer>>();
+
+  constructor(adapted: AdaptedModel, options: SessionOptions) {
+    this.#adapted = adapted;
+    this.#options = options;
+  }
+
+  /** Hidden states that leave the last layer (N, width), without a way back; valid until the next call. */
+  async infer(parameters: ParameterSet, sequences: Sequences): Promise<Float32Array> {
+    const tables = this.#tables(sequences);
+    let hidden = this.#embed(parameters, sequences);
+    for (let layer = 0; layer < this.#adapted.model.layers; layer++) {
+      const next = this.#hidden(`hidden.${layer % 2 === 0 ? "even" : "odd"}`, sequences);
+      await this.#runForward({ layer, parameters, hidden, next, sequences, tables });
+      hidden = next;
+    }
+    return hidden.data as Float32Array;
+  }
+
+  /** As `infer`, but ready for `backward`; the first `keptLayers` layers keep what it needs. */
+  async forward(parameters: ParameterSet, sequences: Sequences, keptLayers: number): Promise<Float32Array> {
+    const tables = this.#tables(sequences);
+    let hidden = this.#embed(parameters, sequences);
+    for (let layer = 0; layer < this.#adapted.model.layers; layer++) {
+      const next = this.#hidden(`hidden.${layer + 1}`, sequences);
+      const kept = layer < keptLayers ? await this.#keptArrays(`${layer}`, sequences) : undefined;
+      await this.#runForward({ layer, parameters, hidden, next, sequences, tables, kept });
+      hidden = next;
+    }
+    return hidden.data as Float32Array;
+  }
+
+  /** A zeroed array (N, width) for the gradient of the hidden states that left the last layer. */
+  zeroGradient(sequences: Sequences): Float32Array {
+    return (this.#hidden("gradient.0", sequences).data as Float32Array).fill(0);
+  }
+
+  /**
+   * The way back of the `forward` before, from the gradient of its result (`zeroGradient`, filled): gradients of the
+   * parameters in `gradients` are added to them.
+   */
+  async backward(
+    parameters: ParameterSet,
+    sequences: Sequences,
+    setting: { readonly keptLayers: number; readonly gradients: ParameterSet },
+  ): Promise<void> {
+    const { keptLayers, gradients } = setting;
+    const tables = this.#tables(sequences);
+    let gradient = this.#hidden("gradient.0", sequences);
+    for (let layer = this.#adapted.model.layers - 1; layer >= 0; layer--) {
+      const hidden = this.#hidden(`hidden.${layer}`, sequences);
+      const isKept = layer < keptLayers;
+      const kept = await this.#keptArrays(isKept ? `${layer}` : "again", sequences);
+      const call = { layer, parameters, hidden, sequences, tables, kept };
+      if (!isKept) await this.#runForward({ ...call, next: this.#hidden("again", sequences) });
+      const next = this.#hidden(`gradient.${(this.#adapted.model.layers - layer) % 2}`, sequences);
+      await this.#runBackward({ ...call, gradient, next, gradients });
+      gradient = next;
+    }
+    const table = gradients.get(embedding);
+    if (table) addEmbeddingGradient(table, sequences.tokens, gradient.data as Float32Array);
+  }
+
+  async close(): Promise<void> {
+    await (await this.#forward)?.session.close();
+    for (const layer of this.#backward.values()) await (await layer).session.close();
+    this.#forward = undefined;
+    this.#backward.clear();
+    this.#activations.clear();
+  }
+
+  #embed(parameters: ParameterSet, sequences: Sequences): Feed {
+    const hidden = this.#hidden("hidden.0", sequences);
+    const { data } = parameters.get(embedding) as Parameter;
+    const { width } = this.#adapted.model;
+    for (const [row, token] of sequences.tokens.entries()) {
+      (hidden.data as Float32Array).set(data.subarray(token * width, (token + 1) * width), row * width);
+    }
+    return hidden;
+  }
+
+  async #runForward(call: LayerCall & { readonly next: Feed }): Promise<void> {
+    this.#forward ??= createForwardLayer(this.#adapted, this.#options);
+    const { session, output, kept: outputs } = await this.#forward;
+    const feeds = new Map([["hidden", call.hidden], ...call.tables, ...this.#weights(call)]);
+    const into = new Map([[output, call.next]]);
+    for (const [name, array] of call.kept ?? []) into.set(outputs.get(name)?.name as string, array);
+    await session.run(feeds, [], into);
+  }
+
+  async #runBackward(
+    call: LayerCall & { readonly gradient: Feed; readonly next: Feed; readonly gradients: ParameterSet },
+  ): Promise<void> {
+    const { layer, gradients } = call;
+    const trained = [...layerShapes(this.#adapted).keys()].filter((name) =>
+      gradients.has(nameOf(layer, name)),
+    );
+    const { session, hiddenGradient, gradientOutputs } = await this.#backwardLayer(trained);
+    const accumulators = trained.map(
+      (name) => [name, gradients.get(nameOf(layer, name)) as Parameter] as const,
+    );
+    const feeds = new Map<string, Feed>([
+      ["hidden", call.hidden],
+      ["gradient", call.gradient],
+      ...call.tables,
+      ...this.#weights(call),
+      ...[...(call.kept ?? [])].map(([name, array]) => [keptPrefix + name, array] as const),
+      ...accumulators.map(([name, array]) => [accumulatorPrefix + name, array] as const),
+    ]);
+    const into = new Map<string, Feed>([
+      [hiddenGradient, call.next],
+      ...accumulators.map(([name, array]) => [gradientOutputs.get(name) as string, array] as const),
+    ]);
+    await session.run(feeds, [], into);
+  }
+
+  #backwardLayer(trained: readonly string[]): Promise<BackwardLayer> {
+    const key = trained.join(" ");
+    const known = this.#backward.get(key);
+    if (known) return known;
+    const created = createBackwardLayer(this.#adapted, trained, this.#options);
+    this.#backward.set(key, created);
+    return created;
+  }
+
+  /** Weights of a layer by their names within it. */
+  #weights({ layer, parameters }: LayerCall): [string, Feed][] {
+    return [...layerShapes(this.#adapted).keys()].map((name) => [
+      name,
+      parameters.get(nameOf(layer, name)) as Parameter,
+    ]);
+  }
+
+  #hidden(name: string, { batch, time }: Sequences): Feed {
+    const { width } = this.#adapted.model;
+    return { data: this.#activations.take(name, batch * time * width), shape: [batch * time, width] };
+  }
+
+  async #keptArrays(label: string, { batch, time }: Sequences): Promise<ReadonlyMap<string, Feed>> {
+    this.#forward ??= createForwardLayer(this.#adapted, this.#options);
+    const { kept } = await this.#forward;
+    const { model } = this.#adapted;
+    return new Map(
+      [...kept].map(([name, tensor]) => {
+        const shape = resolveShape(tensor.shape, { model, batch, time });
+        const length = shape.reduce((a, b) => a * b, 1);
+        return [name, { shape, data: this.#activations.take(`${name}.${label}`, length) }];
+      }),
+    );
+  }
+
+  #tables({ batch, time }: Sequences): [string, Feed][] {
+    return tableFeeds(this.#adapted.model, { batch, time });
+  }
+}
+
+interface LayerCall {
+  readonly layer: number;
+  readonly parameters: ParameterSet;
+  readonly hidden: Feed;
+  readonly sequences: Sequences;
+  readonly tables: readonly [string, Feed][];
+  readonly kept?: ReadonlyMap<string, Feed> | undefined;
+}
+
+function nameOf(layer: number, name: string): string {
+  return `model.layers.${layer}.${name}`;
+}
+
+/** Adds each row's gradient to that of its token's vector. */
+function addEmbeddingGradient({ data, shape }: Parameter, tokens: Int32Array, gradient: Float32Array): void {
+  const width = shape[1] as number;
+  for (let row = 0; row < tokens.length; row++) {
+    const start = (tokens[row] as number) * width;
+    const from = row * width;
+    for (let i = 0; i < width; i++)
+      data[start + i] = (data[start + i] as number) + (gradient[from + i] as number);
+  }
+}
+
+/** Positions, rotary tables and causal mask depend on the shape alone. */
+function tableFeeds(
+  model: ModelOptions,
+  { batch, time }: { readonly batch: number; readonly time: number },
+): [string, Feed][] {
+  const half = headSize(model) / 2;
+  const { cosine, sine } = rotaryTables(model, time);
+  const table = (data: Float32Array): Feed => ({ data: data.subarray(0, time * half), shape: [time, half] });
+  const groupSize = model.heads / model.keyValueHeads;
+  const positions = BigInt64Array.from({ length: batch * time }, (_, index) => BigInt(index % time));
+  return [
+    ["positions", { data: positions, shape: [batch, time] }],
+    ["cosine", table(cosine)],
+    ["sine", table(sine)],
+    ["negatedSine", { data: sine.subarray(0, time * half).map((value) => -value), shape: [time, half] }],
+    ["mask", { data: causalMask(time, groupSize), shape: [groupSize * time, time] }],
+  ];
+}
