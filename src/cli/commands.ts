@@ -3,8 +3,10 @@ import type { Command } from "./command.ts";
 import { askCommand } from "./commands/ask.ts";
 import { compareCommand } from "./commands/compare.ts";
 import { completeCommand } from "./commands/complete.ts";
+import { demonstrateCommand } from "./commands/demonstrate.ts";
 import { doctorCommand } from "./commands/doctor.ts";
 import { evalCommand } from "./commands/eval.ts";
+import { exportCommand } from "./commands/export.ts";
 import { indexCommand } from "./commands/index-corpus.ts";
 import { modelsCommand } from "./commands/models.ts";
 import { planCommand } from "./commands/plan.ts";
@@ -18,6 +20,7 @@ import { trainCommand } from "./commands/train.ts";
 export const commands: readonly Command[] = [
   quickstartCommand,
   doctorCommand,
+  demonstrateCommand,
   trainCommand,
   evalCommand,
   compareCommand,
@@ -25,6 +28,7 @@ export const commands: readonly Command[] = [
   completeCommand,
   modelsCommand,
   reportCommand,
+  exportCommand,
   planCommand,
   indexCommand,
   searchCommand,
