@@ -25,6 +25,7 @@ interface Checked {
         readonly heads: number;
       }
     | { readonly type: "pretrained" };
+  readonly engine: { readonly lora?: unknown };
   readonly stages: readonly Stage[];
 }
 
@@ -38,6 +39,17 @@ export function checkRecipe(recipe: Checked, context: Context): void {
   });
   checkBudgets(recipe, context);
   checkCorpus(recipe, context);
+  checkAdapters(recipe, context);
+}
+
+/** Beside random weights that never change there is nothing to learn, and a checkpoint would not hold them. */
+function checkAdapters({ engine, model }: Checked, context: Context): void {
+  if (engine.lora === undefined || model.type !== "fresh") return;
+  issue(
+    context,
+    ["engine", "lora"],
+    "adapters are trained beside the weights of a model that exists; name one (model: smollm2-135m), or leave engine.lora out to train a fresh model as a whole",
+  );
 }
 
 /** What is built at the start needs something to be built from. */

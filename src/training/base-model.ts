@@ -39,7 +39,8 @@ export async function describeBaseModel(model: Recipe["model"], watcher?: Watche
 }
 
 /** What makes a model: an optimiser's state, a data card or a download's record beside it does not. */
-const modelFile = /^(config|tokenizer|tokenizer_config)\.json$|^(?!optimizer\.).*\.(safetensors|gguf)$/;
+const modelFile =
+  /^(config|base_model|tokenizer|tokenizer_config)\.json$|^(?!optimizer\.).*\.(safetensors|gguf)$/;
 
 /** SHA-256 over the files of a model at a folder or file. Throws `FileError`. */
 export async function hashOfModel(path: string): Promise<string> {

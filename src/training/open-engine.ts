@@ -12,25 +12,30 @@ import { hubSettings, type Watcher } from "./hub-settings.ts";
 import { corpusOf } from "./open-retriever.ts";
 import { allPassages, type TrainingData } from "./setup.ts";
 
-/** The engine of a recipe with the weights it starts from. Throws what `openEngine` throws. */
+/** The engine of a recipe with what it trains: all weights, or with `engine.lora` adapters. Throws what `openEngine` throws. */
 export async function createEngine(
   recipe: Recipe,
   data: TrainingData,
   watcher?: Watcher,
 ): Promise<EmbeddedEngine> {
-  const { model } = recipe;
-  if (model.type === "pretrained") return await openEngine(model.source, recipe, watcher);
+  const { model, seed, engine } = recipe;
+  const { EmbeddedEngine } = await embeddedEngine();
+  if (model.type === "pretrained") {
+    if (engine.lora === undefined) return await openEngine(model.source, recipe, watcher);
+    const hub = hubSettings(process.env, watcher);
+    const setting = { lora: engine.lora, seed };
+    return await EmbeddedEngine.adapt(model.source, setting, { ...engineOptions(recipe), hub });
+  }
   const { type: _, ...options } = model;
   const tokenizer = await trainTokenizer(recipe, data);
   // A small corpus has fewer pieces than were asked for; an id without a piece must never be sampled.
   const shape = { ...options, vocabularySize: tokenizer.vocabularySize };
-  const { EmbeddedEngine } = await embeddedEngine();
-  return await EmbeddedEngine.create(shape, { tokenizer, seed: recipe.seed }, engineOptions(recipe));
+  return await EmbeddedEngine.create(shape, { tokenizer, seed }, engineOptions(recipe));
 }
 
 /**
- * The engine with the weights of a model; `watcher` is told of downloads and stops them. Throws `CheckpointError`,
- * `FileError`, `DataFormatError` or `HubError`.
+ * The engine with the weights of a model, all of which it would train; `watcher` is told of downloads and stops them.
+ * Throws `CheckpointError`, `FileError`, `DataFormatError` or `HubError`.
  */
 export async function openEngine(
   source: string,

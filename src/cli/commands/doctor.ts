@@ -89,9 +89,15 @@ async function examineData(patient: DataPatient, add: Add): Promise<void> {
 }
 
 async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<void> {
-  const { parameterCount, tokenizer } = patient.engine;
-  const millions = (parameterCount / 1e6).toFixed(2);
-  add({ name: "model", ok: true, detail: `${millions} M parameters, ${tokenizer.vocabularySize} tokens` });
+  const { parameterCount, trainableParameterCount, tokenizer } = patient.engine;
+  const millions = (count: number): string => `${(count / 1e6).toFixed(2)} M`;
+  const trained =
+    trainableParameterCount < parameterCount ? ` (${millions(trainableParameterCount)} trained)` : "";
+  add({
+    name: "model",
+    ok: true,
+    detail: `${millions(parameterCount)} parameters${trained}, ${tokenizer.vocabularySize} tokens`,
+  });
   add(checkTags(patient));
   const context = await checkContext(patient);
   add(context);
