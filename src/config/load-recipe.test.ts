@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { defaultCacheMemory } from "../engine/cache-budget.ts";
+import { loraTargets } from "../engine/lora-options.ts";
 import { ConfigError, FileError } from "../errors.ts";
 import { byteSize } from "../shared/byte-size.ts";
 import { loadRecipe, parseRecipe, resolvedYaml } from "./load-recipe.ts";
@@ -115,6 +116,20 @@ describe("a recipe that is right", () => {
     expect(byteSize(parse(yaml, "engine.cacheMemory=500MB").engine.cacheMemory)).toBe(5e8);
     expect(byteSize(parse(yaml, "engine.cacheMemory=1000000").engine.cacheMemory)).toBe(1e6);
     expect(messageOf(yaml, "engine.cacheMemory=much")).toContain("such as 2GB");
+  });
+
+  test("trains adapters where engine.lora says so, of rank 16 on all projections where it says no more", () => {
+    expect(parse(files).engine.lora).toBeUndefined();
+    expect(parse(files, "engine.lora={}").engine.lora).toEqual({ rank: 16, alpha: 32, targets: loraTargets });
+    expect(parse(files, "engine.lora.rank=4", "engine.lora.targets=[v_proj]").engine.lora).toEqual({
+      rank: 4,
+      alpha: 32,
+      targets: ["v_proj"],
+    });
+    expect(messageOf(files, "engine.lora.targets=[v_proj, v_proj]")).toContain("a target is named twice");
+    expect(messageOf(files, "engine.lora.targets=[lm_head]")).toContain("engine.lora.targets");
+    expect(messageOf(files, "engine.lora.dropout=0.1")).toContain('unknown key "engine.lora.dropout"');
+    expect(messageOf(yaml, "engine.lora={}")).toContain("adapters are trained beside the weights of a model");
   });
 
   test("may use aliases for what repeats", () => {
