@@ -72,6 +72,11 @@ export class EmbeddedPolicy implements Policy {
     this.#model.invalidate();
   }
 
+  forget(): void {
+    assert(!this.#isRunning, "what is kept is forgotten between completions, not while they are sampled");
+    this.#pool.clear();
+  }
+
   #createJob(context: Context, options: SamplingOptions): CompletionJob {
     const { contextLength } = this.#model.model;
     const job = new CompletionJob(context, options, { tokenizer: this.#tokenizer, contextLength });

@@ -63,4 +63,9 @@ export interface Policy {
     options: SamplingOptions,
     signal?: AbortSignal,
   ): Promise<Completion[]>;
+  /**
+   * Forgets what it kept of earlier contexts, on which later completions may else depend in their last bits. Absent where
+   * nothing is kept. No completion may be under way.
+   */
+  forget?(): void;
 }

@@ -11,6 +11,7 @@ import { reward } from "../reward/reward.ts";
 import { runRollouts } from "../rollout/run-rollouts.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { criticUpdate } from "./critic-update.ts";
+import { freshPolicy } from "./fresh-policy.ts";
 import { groupUpdate } from "./group-update.ts";
 import type { Lesson } from "./lesson.ts";
 import { questionsOfStep } from "./question-order.ts";
@@ -72,7 +73,7 @@ async function sampleGroups(
   const trajectories = await runRollouts(
     requests,
     {
-      policy: engine.policy(),
+      policy: freshPolicy(engine),
       retriever: data.retriever,
       environment,
       sampling: stage.sampling,

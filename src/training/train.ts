@@ -19,6 +19,7 @@ import { writeReport } from "../reporting/report/write-report.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { createFolderAtomic } from "../shared/files.ts";
 import { evaluationMetrics, isEvaluationDue } from "./evaluation-metrics.ts";
+import { freshPolicy } from "./fresh-policy.ts";
 import { bestStep, judgeHealth } from "./health.ts";
 import type { Watcher } from "./hub-settings.ts";
 import type { Lesson } from "./lesson.ts";
@@ -289,7 +290,7 @@ class Training {
     // A retriever that changes with the training is asked as it was at its start, or scores would mix both.
     data.onStep?.(0);
     const work = evaluate({
-      policy: engine.policy(),
+      policy: freshPolicy(engine),
       retriever: data.retriever,
       environment: recipe.environment,
       questions: data.evaluation,
