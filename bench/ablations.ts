@@ -20,6 +20,8 @@ import { markdownTable } from "./measure.ts";
 interface Variant {
   readonly name: string;
   readonly k: number;
+  /** Absent: `recipes/lab.yaml`. */
+  readonly recipe?: string;
   readonly overrides: readonly string[];
 }
 
@@ -29,6 +31,9 @@ const groupOf = (size: number): string[] => [
   `stages.grpo.algorithm.groupSize=${size}`,
   `stages.grpo.questionsPerStep=${perStep / size}`,
 ];
+const ppo = "recipes/lab-ppo.yaml";
+const gae = (options: string): string =>
+  `stages.ppo.algorithm.gae={ lambda: 0.95, observations: ${options} }`;
 const variants: readonly Variant[] = [
   { name: "base (mask, k 3, group 8)", k: 3, overrides: [] },
   { name: "no mask", k: 3, overrides: ["stages.grpo.algorithm.maskRetrieved=false"] },
@@ -36,12 +41,17 @@ const variants: readonly Variant[] = [
   { name: "k 5", k: 5, overrides: [] },
   { name: "group 1", k: 3, overrides: groupOf(1) },
   { name: "group 4", k: 3, overrides: groupOf(4) },
+  { name: "ppo", k: 3, recipe: ppo, overrides: [] },
+  { name: "ppo, shared trunk", k: 3, recipe: ppo, overrides: ["stages.ppo.algorithm.critic.trunk=shared"] },
+  { name: "ppo, lambda 0.95", k: 3, recipe: ppo, overrides: [gae("skip")] },
+  { name: "ppo, lambda 0.95 through passages", k: 3, recipe: ppo, overrides: [gae("states")] },
 ];
 
 export const ablationsBench: Bench = {
   name: "ablations",
   about: "Search-R1's ablations in miniature on the lab world, several seeds",
-  options: "--seeds 1,2,3,4,5 --out FOLDER (results there are kept) --threads 1",
+  options:
+    "--seeds 1,2,3,4,5 --out FOLDER (results there are kept) --threads 1 --variants base,ppo (beginnings of names; the first variant is always run)",
   async run(argv) {
     const { values } = parseArgs({
       args: [...argv],
@@ -49,12 +59,16 @@ export const ablationsBench: Bench = {
         seeds: { type: "string", default: "1,2,3,4,5" },
         out: { type: "string", default: "runs/bench-ablations" },
         threads: { type: "string", default: "2" },
+        variants: { type: "string", default: "" },
       },
     });
     const seeds = values.seeds.split(",").map(Number);
-    const results = new Map<Variant, Outcome[]>(variants.map((variant) => [variant, []]));
+    const chosen = variants.filter(
+      ({ name }, index) => index === 0 || values.variants.split(",").some((start) => name.startsWith(start)),
+    );
+    const results = new Map<Variant, Outcome[]>(chosen.map((variant) => [variant, []]));
     for (const seed of seeds)
-      for (const variant of variants)
+      for (const variant of chosen)
         results
           .get(variant)
           ?.push(await outcome(variant, { seed, out: values.out, threads: values.threads }));
@@ -87,7 +101,7 @@ async function outcome(variant: Variant, setting: Setting): Promise<Outcome> {
     `engine.threads=${threads}`,
     ...variant.overrides,
   ];
-  const recipe = await loadRecipe("recipes/lab.yaml", { overrides });
+  const recipe = await loadRecipe(variant.recipe ?? "recipes/lab.yaml", { overrides });
   const warm = await finished(
     { ...recipe, stages: recipe.stages.slice(0, -1) },
     join(out, `warm-k${variant.k}-seed${seed}`),

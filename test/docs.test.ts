@@ -53,7 +53,7 @@ describe.each(algorithmPages)("%s", (page) => {
 
   test("names only metric keys that exist", () => {
     const rooms =
-      /`((?:reward|advantage|search|turn|length|loss|gradient|optimizer|kl|clip|ratio|entropy|group|parity|stop|time|rate|memory|evaluation)\/\w+)`/g;
+      /`((?:reward|advantage|search|turn|length|loss|gradient|optimizer|kl|clip|critic|ratio|entropy|group|parity|stop|time|rate|memory|evaluation)\/\w+)`/g;
     const named = [...read(page).matchAll(rooms)].map((match) => match[1] as string);
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((key) => !isMetricKey(key))).toEqual([]);
@@ -63,6 +63,12 @@ describe.each(algorithmPages)("%s", (page) => {
 test("the options of GRPO are shown with their defaults", () => {
   const [stage] = fragment("docs/algorithms/grpo.md").stages as { algorithm: object }[];
   expect(algorithmOptionsSchema.parse(stage?.algorithm)).toEqual(algorithmOptionsSchema.parse({}));
+});
+
+test("the options of PPO are shown with their defaults, all of them", () => {
+  const [stage] = fragment("docs/algorithms/ppo.md").stages as [{ algorithm: object }];
+  const critic = { schedule: { learningRate: 1e-5 } };
+  expect(stage.algorithm).toEqual(algorithmOptionsSchema.parse({ type: "ppo", critic }));
 });
 
 test("the options of BM25 are shown with their defaults, all of them", () => {
