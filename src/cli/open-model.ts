@@ -1,19 +1,23 @@
-/** A trained model with the recipe it was trained by: the newest checkpoint of a run, or a model folder and a recipe. */
+/** A model with the recipe it works by: the newest checkpoint of a run, a recipe and the model it names, or a model and a recipe. */
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { loadRecipe } from "../config/load-recipe.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
+import { findKnownModel } from "../engine/known-models.ts";
 import { CheckpointError, FileError, UsageError } from "../errors.ts";
 import type { Checkpoint } from "../reporting/checkpoint-folders.ts";
 import type { RunPosition } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { exists } from "../shared/files.ts";
+import { isHubReference } from "../shared/hub.ts";
+import type { Watcher } from "../training/hub-settings.ts";
 import { openEngine } from "../training/open-engine.ts";
 import { positionAfter } from "../training/position.ts";
 
 export interface ModelSource {
   readonly recipe: Recipe;
-  /** The model folder. */
+  /** A folder or whatever else `EmbeddedEngine.open` takes. */
   readonly model: string;
   /** The run it belongs to, and the step after which it was saved. */
   readonly run?: RunFolder;
@@ -31,7 +35,9 @@ export async function findModel(
   path: string,
   { recipePath, overrides }: SourceOptions,
 ): Promise<ModelSource> {
+  if (isElsewhere(path)) return { recipe: await recipeFor(path, { recipePath, overrides }), model: path };
   if (!(await exists(path))) throw new FileError(`there is nothing at ${path}; check the path`);
+  if (/\.ya?ml$/.test(path)) return await modelOfRecipe(path, { recipePath, overrides });
   if (await exists(join(path, "recipe.yaml"))) {
     const run = await RunFolder.open(path);
     const recipe = await loadRecipe(recipePath ?? run.recipePath, { overrides });
@@ -43,13 +49,38 @@ export async function findModel(
     const position = placeOf(await loadRecipe(run.recipePath), checkpoint);
     return { recipe, model: checkpoint.path, run, position };
   }
-  if (!(await exists(join(path, "config.json"))))
+  if (!(await holdsModel(path)))
     throw new FileError(
-      `${path} is neither a run (recipe.yaml) nor a model folder (config.json); check the path`,
+      `${path} is neither a run (recipe.yaml) nor a recipe nor a model (config.json, adapter_config.json, .gguf); check the path`,
     );
+  return { recipe: await recipeFor(path, { recipePath, overrides }), model: path };
+}
+
+/** A model of a hub, or one with a short name. */
+function isElsewhere(target: string): boolean {
+  return isHubReference(target) || findKnownModel(target) !== undefined;
+}
+
+async function holdsModel(path: string): Promise<boolean> {
+  if (path.endsWith(".gguf")) return true;
+  const names = (await stat(path)).isDirectory() ? await readdir(path) : [];
+  return names.some((name) => /^(adapter_)?config\.json$|\.gguf$/.test(name));
+}
+
+async function recipeFor(path: string, { recipePath, overrides }: SourceOptions): Promise<Recipe> {
   if (recipePath === undefined)
-    throw new UsageError(`${path} is a model folder; say with --recipe which rules and data it works with`);
-  return { recipe: await loadRecipe(recipePath, { overrides }), model: path };
+    throw new UsageError(`${path} is a model; say with --recipe which rules and data it works with`);
+  return await loadRecipe(recipePath, { overrides });
+}
+
+/** The model that a recipe starts from, untrained. */
+async function modelOfRecipe(path: string, { recipePath, overrides }: SourceOptions): Promise<ModelSource> {
+  if (recipePath !== undefined)
+    throw new UsageError(`${path} is a recipe, and --recipe ${recipePath} another; name one of them`);
+  const recipe = await loadRecipe(path, { overrides });
+  if (recipe.model.type === "fresh")
+    throw new UsageError(`${path} makes a fresh model, which knows nothing yet; train it and name the run`);
+  return { recipe, model: recipe.model.source };
 }
 
 /** The stage and step a checkpoint was made after. */
@@ -58,7 +89,7 @@ function placeOf(recipe: Recipe, { step }: Checkpoint): RunPosition {
   return { stage: recipe.stages[stage]?.name ?? "", step: step === 0 ? 0 : done + 1 };
 }
 
-/** The engine with the model's weights; close it after use. */
-export async function openModel({ recipe, model }: ModelSource): Promise<EmbeddedEngine> {
-  return await openEngine(model, recipe);
+/** The engine with the model's weights; close it after use. `watcher` is told of downloads and stops them. */
+export async function openModel({ recipe, model }: ModelSource, watcher?: Watcher): Promise<EmbeddedEngine> {
+  return await openEngine(model, recipe, watcher);
 }

@@ -4,13 +4,19 @@ import type { Estimate } from "../evaluation/bootstrap.ts";
 import type { EvaluationResult } from "../evaluation/result.ts";
 
 /** The head of an evaluation for programs; numbers are null where nothing was scored. */
-export function resultJson({ contract, summary: { overall } }: EvaluationResult): Record<string, unknown> {
+export function resultJson({
+  contract,
+  summary: { overall, macroEm },
+}: EvaluationResult): Record<string, unknown> {
   return {
     n: overall.n,
     failed: overall.failed,
     em: overall.em?.mean ?? null,
     ci: overall.em?.ci ?? null,
     f1: overall.f1?.mean ?? null,
+    coverEm: overall.coverEm?.mean ?? null,
+    macroEm: macroEm ?? null,
+    wellFormed: overall.wellFormed?.mean ?? null,
     searches: overall.searches?.mean ?? null,
     contract,
   };
@@ -26,7 +32,19 @@ export function resultTable({ summary }: EvaluationResult): string {
     ...Object.entries(byHops).map(([hops, row]) => [hopsLabel(hops), row] as const),
   ];
   return alignColumns([
-    ["questions", "n", "exact match", "95 % interval", "F1", "gold found", "searches", "tokens", "failed"],
+    [
+      "questions",
+      "n",
+      "exact match",
+      "95 % interval",
+      "F1",
+      "cover EM",
+      "gold found",
+      "well formed",
+      "searches",
+      "tokens",
+      "failed",
+    ],
     ...rows.map(([name, row]) => [name, ...resultCells(row)]),
   ]);
 }
@@ -36,7 +54,9 @@ function resultCells({
   failed,
   em,
   f1,
+  coverEm,
   retrievalRecall,
+  wellFormed,
   searches,
   policyTokens,
 }: Breakdown): readonly string[] {
@@ -45,7 +65,9 @@ function resultCells({
     share(em),
     em === undefined ? "-" : interval(em.ci),
     share(f1),
+    share(coverEm),
     share(retrievalRecall),
+    share(wellFormed),
     searches === undefined ? "-" : searches.mean.toFixed(2),
     policyTokens === undefined ? "-" : policyTokens.mean.toFixed(0),
     String(failed),

@@ -6,7 +6,10 @@
 import type { ScoredPassage } from "../retrieval/retriever.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Codec } from "./action.ts";
-import type { PassageTemplate } from "./passage-template.ts";
+import { findCodec } from "./codecs.ts";
+import type { EnvironmentOptions } from "./environment-options.ts";
+import { neutralizer } from "./neutralize.ts";
+import { findPassageTemplate, type PassageTemplate } from "./passage-template.ts";
 
 export interface ObservationFormat {
   readonly codec: Codec;
@@ -17,6 +20,21 @@ export interface ObservationFormat {
   readonly maxTokens: number;
   /** Without one, a token is counted for every four UTF-16 units. */
   readonly tokenizer: Tokenizer | undefined;
+}
+
+/** The format that the options of an environment ask for. */
+export function observationFormat(
+  options: EnvironmentOptions,
+  tokenizer: Tokenizer | undefined,
+  codec: Codec = findCodec(options.codec),
+): ObservationFormat {
+  return {
+    codec,
+    template: findPassageTemplate(options.passageTemplate),
+    neutralize: neutralizer([...codec.tags, ...(tokenizer?.specialTokens ?? [])]),
+    maxTokens: options.maxObservationTokens,
+    tokenizer,
+  };
 }
 
 export interface Observation {

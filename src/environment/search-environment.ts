@@ -13,10 +13,8 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Action, Codec } from "./action.ts";
 import { findCodec } from "./codecs.ts";
 import type { EnvironmentOptions } from "./environment-options.ts";
-import { neutralizer } from "./neutralize.ts";
-import { type ObservationFormat, renderObservation } from "./observation.ts";
+import { type ObservationFormat, observationFormat, renderObservation } from "./observation.ts";
 import { openingText } from "./opening.ts";
-import { findPassageTemplate } from "./passage-template.ts";
 import { prepareQuestion } from "./prompt.ts";
 import type { StopReason } from "./stop-reason.ts";
 import type { Turn } from "./turn.ts";
@@ -55,13 +53,7 @@ export class SearchEnvironment {
     const { options, tokenizer } = input;
     this.#input = input;
     this.codec = input.codec ?? findCodec(options.codec);
-    this.#format = {
-      codec: this.codec,
-      template: findPassageTemplate(options.passageTemplate),
-      neutralize: neutralizer([...this.codec.tags, ...(tokenizer?.specialTokens ?? [])]),
-      maxTokens: options.maxObservationTokens,
-      tokenizer,
-    };
+    this.#format = observationFormat(options, tokenizer, this.codec);
   }
 
   /**

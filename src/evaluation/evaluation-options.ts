@@ -10,7 +10,9 @@ export const evaluationOptionsSchema = z.strictObject({
     .int()
     .min(1)
     .default(256)
-    .describe("Most questions that are asked, the first ones of the split; fewer when it has fewer."),
+    .describe(
+      "Most questions that are asked: the first ones of a world's split, or an even choice over all files of data.questions.evaluation; fewer when there are fewer.",
+    ),
   everySteps: z
     .int()
     .min(1)

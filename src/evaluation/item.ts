@@ -29,6 +29,8 @@ export const scoredItemSchema = z.object({
   retrievalRecall: z.exactOptional(share),
   /** 1 when a passage that was found holds a gold answer, else 0. */
   answerRetrieved: share,
+  /** 1 when every turn was an action that counted and the last one an answer, else 0; absent in older results. */
+  wellFormed: z.exactOptional(share),
   /** Searches that were carried out. */
   searches: z.number(),
   /** Tokens the policy sampled. */
@@ -59,6 +61,7 @@ export const metricNames = [
   "f1",
   "retrievalRecall",
   "answerRetrieved",
+  "wellFormed",
   "searches",
   "policyTokens",
   "contextTokens",

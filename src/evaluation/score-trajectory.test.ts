@@ -35,6 +35,7 @@ test("a trajectory is scored by its answer, its searches, its tokens and its tim
     f1: 1,
     retrievalRecall: 0.5,
     answerRetrieved: 0,
+    wellFormed: 1,
     searches: 2,
     policyTokens: 4,
     contextTokens: 9,

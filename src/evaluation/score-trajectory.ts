@@ -5,7 +5,13 @@ import { exactMatch } from "../reward/exact-match.ts";
 import { hasRetrievedAnswer } from "../reward/format-reward.ts";
 import { tokenF1 } from "../reward/token-f1.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
-import { goldPassageRecall, policyTokenCount, searchCount, tokenCount } from "../rollout/trajectory-view.ts";
+import {
+  goldPassageRecall,
+  invalidTurnCount,
+  policyTokenCount,
+  searchCount,
+  tokenCount,
+} from "../rollout/trajectory-view.ts";
 import type { Item } from "./item.ts";
 
 /** Scores a trajectory. No answer scores 0; a failure of the world gives an item without scores. */
@@ -31,6 +37,7 @@ export function scoreTrajectory(trajectory: Trajectory): Item {
     f1: tokenF1(answer, goldAnswers),
     ...(recall !== undefined && { retrievalRecall: recall }),
     answerRetrieved: hasRetrievedAnswer(trajectory) ? 1 : 0,
+    wellFormed: stopReason === "answer" && invalidTurnCount(trajectory) === 0 ? 1 : 0,
     searches: searchCount(trajectory),
     policyTokens: policyTokenCount(trajectory),
     contextTokens: tokenCount(trajectory),

@@ -163,9 +163,11 @@ export class RunFolder {
     await this.#append(this.#trajectoriesPath(name), records.map(toStored));
   }
 
-  /** Replaces `trajectories/<name>.jsonl` in one step: an evaluation that is done again leaves no duplicates. */
+  /**
+   * Replaces `trajectories/<name>.jsonl` in one step: an evaluation that is done again leaves no duplicates. Like
+   * `writeEvaluation` it needs no lock.
+   */
   async writeTrajectories(name: string, records: readonly TrajectoryRecord[]): Promise<void> {
-    this.#requireWritable();
     await writeJsonLines(this.#trajectoriesPath(name), records.map(toStored));
   }
 

@@ -1,15 +1,14 @@
 /**
  * Queries that may find the passages a question still lacks, made only of what the policy has seen by then: the question
- * itself, titles of gold passages that the question or a passage mentions, such a title with words of the question, and
+ * itself, titles of gold passages that the question or an observation mentions, such a title with words of the question, and
  * names in the question. A title that was seen nowhere is no candidate: asking for it would teach to guess.
  */
-import type { Passage } from "../corpus/passage.ts";
 import { mentions, spaced } from "./mentions.ts";
 
 export interface Evidence {
   readonly question: string;
-  /** Passages found so far. */
-  readonly seen: readonly Passage[];
+  /** What the environment has shown so far. */
+  readonly seen: string;
   /** Titles of the gold passages that are not found yet, as far as they are known. */
   readonly missingTitles: readonly string[];
 }
@@ -19,7 +18,7 @@ const lastWords = 4;
 
 /** Candidates in the order of preference, without repeats. */
 export function candidateQueries({ question, seen, missingTitles }: Evidence): string[] {
-  const read = [question, ...seen.map(({ title, text }) => `${title}\n${text}`)].join("\n");
+  const read = `${question}\n${seen}`;
   const candidates = [question.trim()];
   for (const title of missingTitles) {
     const name = [title, withoutParentheses(title)].find((form) => mentions(read, form));

@@ -5,13 +5,15 @@
  */
 import type { Passage } from "../corpus/passage.ts";
 import type { Question } from "../corpus/question.ts";
-import type { Retriever } from "../retrieval/retriever.ts";
+import type { Retriever, ScoredPassage } from "../retrieval/retriever.ts";
 import { candidateQueries } from "./candidate-queries.ts";
 
 export interface PlannedSearch {
   readonly query: string;
   /** What it finds, best first. */
   readonly passages: readonly Passage[];
+  /** The same as the environment shows it, shortened where it is long. */
+  readonly shown: string;
 }
 
 export interface PlanSetting {
@@ -21,6 +23,8 @@ export interface PlanSetting {
   readonly maxSearches: number;
   /** Titles of gold passages by id; one that is absent is not searched for by its title. */
   readonly titles: ReadonlyMap<string, string>;
+  /** How the environment shows what a search found. */
+  readonly show: (passages: readonly ScoredPassage[]) => string;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -53,19 +57,21 @@ async function bestSearch(
   const asked = new Set(plan.map(({ query }) => query));
   const candidates = candidateQueries({
     question: question.text,
-    seen: plan.flatMap(({ passages }) => passages),
+    seen: plan.map(({ shown }) => shown).join("\n"),
     missingTitles: [...missing].flatMap((id) => setting.titles.get(id) ?? []),
   }).filter((query) => !asked.has(query));
   if (candidates.length === 0) return undefined;
   const results = await setting.retriever.retrieve(candidates, setting.k, setting.signal);
-  let best: PlannedSearch | undefined;
+  let best: { query: string; found: readonly ScoredPassage[] } | undefined;
   let most = 0;
   for (const [index, query] of candidates.entries()) {
-    const passages = (results[index] ?? []).map(({ passage }) => passage);
-    const found = passages.filter(({ id }) => missing.has(id)).length;
-    if (found <= most) continue;
-    most = found;
-    best = { query, passages };
+    const found = results[index] ?? [];
+    const count = found.filter(({ passage }) => missing.has(passage.id)).length;
+    if (count <= most) continue;
+    most = count;
+    best = { query, found };
   }
-  return best;
+  if (best === undefined) return undefined;
+  const { query, found } = best;
+  return { query, passages: found.map(({ passage }) => passage), shown: setting.show(found) };
 }

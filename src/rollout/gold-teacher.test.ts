@@ -75,9 +75,21 @@ test("what cannot be shown honestly is dropped and says why", async () => {
   expect(await reasonOf(question({ goldPassages: ["f", "k"] }))).toBe("goldNotFound");
   expect(await reasonOf(question(), { maxSearches: 1 })).toBe("goldNotFound");
   expect(await reasonOf(question({ goldAnswers: ["Weimar"] }))).toBe("answerNotShown");
-  expect(await reasonOf(question(), { maxObservationTokens: 16 })).toBe("answerNotShown");
   expect(await reasonOf(question(), { maxTurnTokens: 40 })).toBe("tooLong");
   expect(await reasonOf(question({ goldAnswers: ["yes"] }))).toBeUndefined();
+});
+
+test("it asks for nothing that was cut away before it could be read", async () => {
+  const long = { ...(corpus[0] as Passage), text: `${"A long story. ".repeat(20)} By Johann Goethe.` };
+  const cut = scriptedRetriever((query) => (mentions(query, "Faust") ? [long] : corpus.slice(1, 2)));
+  const reasons = [400, 60].map(async (maxObservationTokens) => {
+    const environment = environmentOptionsSchema.parse({ prompt: "bare", k: 1, maxObservationTokens });
+    const requests = [{ question: question(), group: "1", sample: 0, seed: 3 }];
+    const teacher = teacherOptionsSchema.parse({ type: "goldPassages" });
+    const setting = { retriever: cut, environment, tokenizer, titles };
+    return (await demonstrate(requests, setting, teacher)).dropped.map(({ reason }) => reason);
+  });
+  expect(await Promise.all(reasons)).toEqual([[], ["goldNotFound"]]);
 });
 
 test("the rest of a batch is shown in order", async () => {
@@ -102,7 +114,7 @@ test("in the modes without searches it answers at once, whatever is marked", asy
 test("of equal candidates the first is taken, of unequal ones the one that finds most", async () => {
   const both = scriptedRetriever((query) => (query === "Kafka" ? corpus.slice(0, 2) : corpus.slice(0, 1)));
   const asked = question({ text: "Did Kafka read Faust?" });
-  const setting = { k: 2, maxSearches: 3, titles };
+  const setting = { k: 2, maxSearches: 3, titles, show: () => "" };
   const plan = await findGoldPlan(asked, { ...setting, retriever: both });
   expect(Array.isArray(plan) && plan.map(({ query }) => query)).toEqual(["Kafka"]);
 });

@@ -15,7 +15,9 @@ import { z } from "zod";
 import { type Question, questionKey } from "../corpus/question.ts";
 import type { Action, Codec } from "../environment/action.ts";
 import { findCodec } from "../environment/codecs.ts";
+import { observationFormat, renderObservation } from "../environment/observation.ts";
 import { ConfigError, RetrieverError } from "../errors.ts";
+import type { ScoredPassage } from "../retrieval/retriever.ts";
 import { defaultType } from "../shared/default-type.ts";
 import { random } from "../shared/random.ts";
 import { findGoldPlan, type NoPlan } from "./gold-plan.ts";
@@ -116,7 +118,9 @@ async function scriptOf(
     return actions.map(codec.render);
   }
   const { retriever, titles = new Map(), signal } = setting;
-  const plan = await findGoldPlan(question, { retriever, titles, k, maxSearches, signal });
+  const format = observationFormat(setting.environment, setting.tokenizer);
+  const show = (found: readonly ScoredPassage[]): string => renderObservation(found, "", format).text;
+  const plan = await findGoldPlan(question, { retriever, titles, k, maxSearches, show, signal });
   if (typeof plan === "string") return plan;
   const actions = [...plan.map(({ query }) => ({ type: "search", query }) as const), goldAnswer(question)];
   const thoughts = teacher.thoughts ? thoughtsFor(question, plan, chance) : [];

@@ -42,11 +42,12 @@ function titleOfGold(search: PlannedSearch | undefined, gold: ReadonlySet<string
   return search?.passages.find(({ id }) => gold.has(id))?.title;
 }
 
-/** The first gold passage that holds an answer, the last search first. */
+/** The first gold passage that was shown with an answer, the last search first. */
 function titleOfAnswer(question: Question, plan: readonly PlannedSearch[]): string | undefined {
   const gold = new Set(question.goldPassages);
   return plan
     .toReversed()
+    .filter(({ shown }) => question.goldAnswers.some((answer) => mentions(shown, answer)))
     .flatMap(({ passages }) => passages)
     .find(
       ({ id, title, text }) =>

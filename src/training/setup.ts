@@ -17,7 +17,7 @@ import { processWorld, type World } from "./world.ts";
 /** What is asked and what is searched. */
 export interface TrainingData extends OpenedRetriever {
   readonly train: readonly Question[];
-  /** The first `evaluation.n` held-out questions. */
+  /** At most `evaluation.n` held-out questions. */
   readonly evaluation: readonly Question[];
   readonly split: string;
   /** Closes the retriever. */
@@ -50,7 +50,7 @@ async function loadQuestions({ data, evaluation }: Recipe): Promise<Asked> {
     return { train: questions.train, evaluation: questions[split].slice(0, evaluation.n), split, passages };
   }
   const train = await readAll(data.questions.train);
-  const heldOut = (await readAll(data.questions.evaluation)).slice(0, evaluation.n);
+  const heldOut = evenly(await readAll(data.questions.evaluation), evaluation.n);
   requireApart(train, heldOut);
   return { train, evaluation: heldOut, split: "evaluation" };
 }
@@ -58,6 +58,12 @@ async function loadQuestions({ data, evaluation }: Recipe): Promise<Asked> {
 async function readAll(paths: string | readonly string[]): Promise<Question[]> {
   const files = await Promise.all(listOf(paths).map((path) => readQuestions(path)));
   return files.flat();
+}
+
+/** At most `n` of the questions, evenly over all files. */
+function evenly(questions: readonly Question[], n: number): Question[] {
+  if (questions.length <= n) return [...questions];
+  return Array.from({ length: n }, (_, i) => questions[Math.floor((i * questions.length) / n)] as Question);
 }
 
 /** A question that is trained on says nothing when it is asked again. */

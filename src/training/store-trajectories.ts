@@ -31,23 +31,29 @@ export async function storeSample(
   await run.appendTrajectories(stage, records);
 }
 
+export interface StoredParts {
+  /** After which step the evaluation was made. */
+  readonly at: RunPosition;
+  readonly result: EvaluationResult;
+  readonly trajectories: readonly Trajectory[];
+  readonly tokenizer: Tokenizer;
+}
+
 /** Stores an evaluation and all its trajectories under its name. */
 export async function storeEvaluation(
   run: RunFolder,
-  evaluation: {
-    readonly name: string;
-    readonly at: RunPosition;
-    readonly result: EvaluationResult;
-    readonly trajectories: readonly Trajectory[];
-    readonly tokenizer: Tokenizer;
-  },
+  evaluation: StoredParts & { readonly name: string },
 ): Promise<void> {
-  const { name, at, result, trajectories, tokenizer } = evaluation;
-  const records = trajectories.map((trajectory, index): TrajectoryRecord => {
+  const { name, at, result } = evaluation;
+  await run.writeTrajectories(name, evaluationRecords(evaluation));
+  await run.writeEvaluation(name, result, at);
+}
+
+/** The trajectories of an evaluation as they are stored, each with its scores. */
+export function evaluationRecords({ at, result, trajectories, tokenizer }: StoredParts): TrajectoryRecord[] {
+  return trajectories.map((trajectory, index) => {
     const item = result.items[index];
     const scores = item && "em" in item ? { em: item.em, f1: item.f1, coverEm: item.coverEm } : undefined;
     return { ...at, trajectory, pieces: piecesOf(trajectory, tokenizer), ...(scores && { scores }) };
   });
-  await run.writeTrajectories(name, records);
-  await run.writeEvaluation(name, result, at);
 }

@@ -16,14 +16,14 @@ export const askCommand = defineCommand({
   summary: "Ask a trained agent a question.",
   details: "The agent plays one episode greedily, by the rules and over the corpus of its run.",
   args: [
-    { name: "RUN", doc: "a run folder, or a model folder with --recipe" },
+    { name: "TARGET", doc: "a run, a recipe (the model it starts from), or a model with --recipe" },
     { name: "QUESTION", doc: "in quotes" },
   ],
   options: {
     recipe: {
       type: "text",
       value: "RECIPE",
-      doc: "Rules and data; needed for a model folder, a run has its own.",
+      doc: "Rules and data; needed for a model, a run has its own.",
     },
     index: { type: "text", value: "INDEX", doc: "Search this index instead of the run's corpus." },
     set: {
@@ -46,7 +46,7 @@ export const askCommand = defineCommand({
           : await openSearch(index, {}, processWorld(io));
       opened.defer(() => data.close());
       const { retriever } = data;
-      const engine = await openModel(source);
+      const engine = await openModel(source, io);
       opened.defer(() => engine.close());
       const question = { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] };
       await requirePromptsFit([question], recipe.environment, engine);

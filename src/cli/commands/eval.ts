@@ -4,13 +4,18 @@ import type { Question } from "../../corpus/question.ts";
 import { readQuestions } from "../../corpus/read-questions.ts";
 import { evaluate } from "../../evaluation/evaluate.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
+import { writeJsonLines } from "../../reporting/json-lines.ts";
 import { startProgress } from "../../reporting/progress.ts";
+import { toStored } from "../../reporting/trajectory-record.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
 import { openSearch } from "../../retrieval/search-folder.ts";
+import type { Trajectory } from "../../rollout/trajectory.ts";
 import { Closers } from "../../shared/closers.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
+import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
+import { evaluationRecords, storeEvaluation } from "../../training/store-trajectories.ts";
 import { processWorld, type World } from "../../training/world.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { resultNote } from "../live-view.ts";
@@ -24,7 +29,7 @@ const options = {
   recipe: {
     type: "text",
     value: "RECIPE",
-    doc: "Rules and data; needed for a model folder, a run has its own.",
+    doc: "Rules and data; needed for a model, a run has its own.",
   },
   questions: { type: "list", value: "FILE", doc: "Ask these questions instead of the recipe's; repeatable." },
   index: { type: "text", value: "INDEX", doc: "Search this index instead of the recipe's corpus." },
@@ -36,7 +41,7 @@ const options = {
   out: {
     type: "text",
     value: "FILE",
-    doc: "New file for the result; default: RUN/evaluation/eval-DATE-TIME.json.",
+    doc: "New file for the result (its trajectories go beside it); default: RUN/evaluation/eval-DATE-TIME.json.",
   },
 } as const;
 
@@ -44,20 +49,29 @@ export const evalCommand = defineCommand({
   name: "eval",
   summary: "Score a run or a model on held-out questions.",
   details:
-    "Greedy unless the recipe says otherwise. The result names everything it depends on; see forager compare.",
-  args: [{ name: "TARGET", doc: "a run folder (its newest checkpoint), or a model folder with --recipe" }],
+    "Greedy unless the recipe says otherwise. The result names everything it depends on; see forager compare. All\n" +
+    "trajectories are kept: RUN/trajectories/eval-DATE-TIME.jsonl, or FILE with the ending .trajectories.jsonl.\n" +
+    "--set environment.mode=direct and =rag score the same model as baselines without searches.",
+  args: [
+    {
+      name: "TARGET",
+      doc: "a run (its newest checkpoint), a recipe (the model it starts from), or a model with --recipe",
+    },
+  ],
   options,
   examples: [
     "eval runs/quickstart",
     "eval runs/quickstart --set environment.k=1 --json",
+    "eval my-recipe.yaml --set environment.mode=rag --out rag.json",
     "eval models/base --recipe my-recipe.yaml --questions nq.jsonl --index wiki-index --out nq.json",
   ],
   async run({ args, options }, io) {
     const target = args[0] as string;
     const source = await findModel(target, { recipePath: options.recipe, overrides: options.set });
     const file = await resultFile(source, options.out, io);
-    const result = await score(source, options, io);
-    if (file !== undefined) await write(file, source, result);
+    const scored = await score(source, options, io);
+    const { result } = scored;
+    if (file !== undefined) await write(file, source, scored);
     io.print(`${target}: ${resultNote(result)}\n`);
     io.print(resultTable(result));
     if (file !== undefined) io.print(`\nwritten to ${file.path}`);
@@ -83,36 +97,50 @@ async function resultFile(
   const name = `eval-${timeStamp(io.now())}`;
   const path = out ?? join((run as NonNullable<typeof run>).path, "evaluation", `${name}.json`);
   await requireNewPath(path, "choose another file with --out");
-  return out === undefined ? { path, name } : { path };
+  if (out === undefined) return { path, name };
+  await requireNewPath(trajectoriesBeside(path), "choose another file with --out");
+  return { path };
 }
 
+function trajectoriesBeside(path: string): string {
+  return `${path.replace(/\.json$/, "")}.trajectories.jsonl`;
+}
+
+/** The trajectories first: a result that is there has all of its own. */
 async function write(
   { path, name }: ResultFile,
-  source: ModelSource,
-  result: EvaluationResult,
+  { run, position: at = { stage: "", step: 0 } }: ModelSource,
+  scored: Scored,
 ): Promise<void> {
-  if (name !== undefined && source.run !== undefined && source.position !== undefined)
-    await source.run.writeEvaluation(name, result, source.position);
-  else await writeFileAtomic(path, `${JSON.stringify(result, null, 2)}\n`);
+  if (name !== undefined && run !== undefined) return await storeEvaluation(run, { ...scored, name, at });
+  const records = evaluationRecords({ ...scored, at }).map(toStored);
+  await writeJsonLines(trajectoriesBeside(path), records);
+  await writeFileAtomic(path, `${JSON.stringify(scored.result, null, 2)}\n`);
+}
+
+interface Scored {
+  readonly result: EvaluationResult;
+  readonly trajectories: readonly Trajectory[];
+  readonly tokenizer: Tokenizer;
 }
 
 async function score(
   source: ModelSource,
   { questions: files, index }: EvalOptions,
   io: CommandIo,
-): Promise<EvaluationResult> {
+): Promise<Scored> {
   const { recipe } = source;
   const opened = new Closers();
   try {
     const world = processWorld(io);
     const asked = await questionsAndRetriever(source, { files, index, world }, opened);
     const { questions, retriever, split } = asked;
-    const engine = await openModel(source);
+    const engine = await openModel(source, io);
     opened.defer(() => engine.close());
     const total = questions.length;
     const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
     await requirePromptsFit(questions, recipe.environment, engine);
-    const { result } = await evaluate({
+    const { result, trajectories } = await evaluate({
       policy: engine.policy(),
       retriever,
       questions,
@@ -128,7 +156,7 @@ async function score(
       onProgress: ({ done }) => progress.update(done),
     });
     progress.finish();
-    return result;
+    return { result, trajectories, tokenizer: engine.tokenizer };
   } finally {
     await opened.close();
   }

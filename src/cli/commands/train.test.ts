@@ -164,7 +164,7 @@ describe("eval of a run", () => {
 
   test.each([
     ["nothing", "no", /there is nothing at/],
-    ["a folder of something else", ".", /is neither a run \(recipe\.yaml\) nor a model folder/],
+    ["a folder of something else", ".", /is neither a run \(recipe\.yaml\) nor a recipe nor a model/],
   ])("%s is refused", async (_name, path, message) => {
     const { code, stderr } = await runForTest("eval", at(path));
     expect(code).toBe(1);
