@@ -7,7 +7,7 @@ import { z } from "zod";
 import { CheckpointError } from "../errors.ts";
 import { exists, writeFileAtomic } from "../shared/files.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import type { OptimizerState } from "./adam-graph.ts";
+import type { OptimizerState } from "./adam.ts";
 import { configOfModel, modelFromConfig } from "./model-config.ts";
 import type { ModelOptions } from "./model-options.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";

@@ -9,12 +9,21 @@ import { EngineError } from "../errors.ts";
 import type { Policy } from "../rollout/policy.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
-import { AdamW, type OptimizerState } from "./adam-graph.ts";
+import { adamStep, freshOptimizer, type OptimizerState } from "./adam.ts";
 import { defaultCacheMemory } from "./cache-budget.ts";
 import { readOptimizer, writeOptimizer } from "./checkpoint.ts";
 import { DecodingModel } from "./decoding-model.ts";
+import { EmbeddedCritic } from "./embedded-critic.ts";
 import { EmbeddedPolicy } from "./embedded-policy.ts";
-import type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "./engine.ts";
+import type {
+  AdamOptions,
+  Critic,
+  CriticOptions,
+  Engine,
+  LossReport,
+  ReferencePolicy,
+  StepReport,
+} from "./engine.ts";
 import { type AdapterSetting, openAdapted } from "./lora-weights.ts";
 import { type ModelFiles, openModelFiles } from "./model-files.ts";
 import type { ModelOptions } from "./model-options.ts";
@@ -56,13 +65,11 @@ export class EmbeddedEngine implements Engine {
   readonly parameterCount: number;
   readonly trainableParameterCount: number;
   readonly #weights: TrainedWeights;
-  readonly #options: EmbeddedEngineOptions;
   readonly #sequences: SequenceRunner;
   readonly #decoding: DecodingModel;
   readonly #policy: EmbeddedPolicy;
   /** Made when they are first needed: a model that only samples has none. */
   #gradients: Map<string, Parameter> | undefined;
-  #adam: AdamW | undefined;
   #optimizer: OptimizerState | undefined;
 
   private constructor({ weights, tokenizer, name }: Parts, options: EmbeddedEngineOptions) {
@@ -73,7 +80,6 @@ export class EmbeddedEngine implements Engine {
     this.parameterCount = countParameters(all);
     this.trainableParameterCount = countParameters(trained);
     this.#weights = weights;
-    this.#options = options;
     this.#sequences = new SequenceRunner(adapted, options);
     this.#decoding = new DecodingModel(this.model, weights.merged, options);
     this.#policy = new EmbeddedPolicy({
@@ -163,11 +169,10 @@ export class EmbeddedEngine implements Engine {
 
   async step(options: AdamOptions): Promise<StepReport> {
     const { trained } = this.#weights;
-    this.#adam ??= await AdamW.create(trained, this.#options);
     this.#optimizer ??= freshOptimizer(trained);
     this.#gradients ??= zerosLike(trained);
-    const gradientNorm = await this.#adam.step(trained, this.#gradients, this.#optimizer, options);
-    this.#forgetGradients();
+    const all = { parameters: trained, gradients: this.#gradients, state: this.#optimizer };
+    const gradientNorm = adamStep(all, options);
     this.#policy.invalidate();
     return { gradientNorm };
   }
@@ -203,6 +208,14 @@ export class EmbeddedEngine implements Engine {
     return { logprobs: (batch) => this.#sequences.logprobs(frozen, batch) };
   }
 
+  async critic(options: CriticOptions): Promise<Critic> {
+    const gradients = (): ParameterSet => {
+      this.#gradients ??= zerosLike(this.#weights.trained);
+      return this.#gradients;
+    };
+    return new EmbeddedCritic({ weights: this.#weights, sequences: this.#sequences, gradients }, options);
+  }
+
   #forgetGradients(): void {
     for (const { data } of this.#gradients?.values() ?? []) data.fill(0);
   }
@@ -210,10 +223,5 @@ export class EmbeddedEngine implements Engine {
   async close(): Promise<void> {
     await this.#sequences.close();
     await this.#decoding.close();
-    await this.#adam?.close();
   }
-}
-
-function freshOptimizer(parameters: ParameterSet): OptimizerState {
-  return { step: 0, firstMoments: zerosLike(parameters), secondMoments: zerosLike(parameters) };
 }
