@@ -17,6 +17,23 @@ describe("recipes", () => {
   });
 });
 
+test("lab-ppo.yaml is lab.yaml but for its name and its reinforcement", async () => {
+  const [lab, ppo] = await Promise.all(
+    ["lab.yaml", "lab-ppo.yaml"].map((file) => loadRecipe(join(root, "recipes", file))),
+  );
+  expect({ ...ppo, name: "lab", stages: ppo?.stages.slice(0, -1) }).toEqual({
+    ...lab,
+    stages: lab?.stages.slice(0, -1),
+  });
+  const trajectories = [lab, ppo].map((recipe) => {
+    const stage = recipe?.stages.at(-1);
+    return stage?.type === "reinforcement"
+      ? stage.steps * stage.questionsPerStep * stage.algorithm.groupSize
+      : 0;
+  });
+  expect(trajectories[1]).toBe(trajectories[0]);
+});
+
 test("docs/recipes.md is made from the schema (vitest --update writes it)", async () => {
   await expect(recipeMarkdown()).toMatchFileSnapshot(join(root, "docs", "recipes.md"));
 });

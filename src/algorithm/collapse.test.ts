@@ -116,8 +116,11 @@ describe("collapses", () => {
     expect(stop?.step).toBeGreaterThanOrEqual(25);
   });
 
-  test.each(["loss", "gradientNorm", "rewardMean", "klDivergence"] as const)("%s is not a number", (key) => {
-    const steps = history(3, (step) => (step === 2 ? { [key]: Number.NaN } : {}));
-    expect(firstStop(steps)).toEqual({ step: 2, reason: `${key} became NaN in step 2` });
-  });
+  test.each(["loss", "gradientNorm", "rewardMean", "klDivergence", "criticLoss"] as const)(
+    "%s is not a number",
+    (key) => {
+      const steps = history(3, (step) => (step === 2 ? { [key]: Number.NaN } : {}));
+      expect(firstStop(steps)).toEqual({ step: 2, reason: `${key} became NaN in step 2` });
+    },
+  );
 });

@@ -8,9 +8,11 @@ import type { ValueLoss } from "../algorithm/loss.ts";
 import { valueDatumLoss } from "../algorithm/token-loss.ts";
 import { CheckpointError } from "../errors.ts";
 import { random } from "../shared/random.ts";
-import type { EmbeddedEngine } from "./embedded-engine.ts";
+import { EmbeddedEngine } from "./embedded-engine.ts";
 import { randomDatum, tinyEngine } from "./engine.fixture.ts";
 import type { AdamOptions, Critic } from "./engine.ts";
+import { loraOptionsSchema } from "./lora-options.ts";
+import { readSafetensors } from "./safetensors.ts";
 
 const loss: ValueLoss = { type: "value", clip: 0.5 };
 const adam: AdamOptions = {
@@ -180,4 +182,26 @@ test("a shared trunk learns in the engine's step, unless the head is taught alon
   expect((await engine.step(adam)).gradientNorm).toBeGreaterThan(0);
   expect(await critic.values(batch)).not.toEqual(values);
   expect(await engine.logprobs(policyBatch)).not.toEqual(logprobs);
+});
+
+test("beside adapters a critic copies the adapters alone, and what is frozen stays", async () => {
+  const base = await saved((await setUp("own")).engine);
+  const lora = loraOptionsSchema.parse({ rank: 3, alpha: 6 });
+  const engine = await EmbeddedEngine.adapt(
+    base,
+    { lora, seed: 1 },
+    { threads: 1, tokenBudget: 64, maxSlots: 4 },
+  );
+  const critic = await engine.critic({ trunk: "own" });
+  opened.push(engine, critic);
+  const before = await engine.logprobs(policyBatch);
+  const first = await learn(critic);
+  for (let i = 0; i < 10; i++) await learn(critic);
+  expect((await critic.forwardBackward(batch, loss)).loss).toBeLessThan(0.95 * first.loss);
+  expect(await engine.logprobs(policyBatch)).toEqual(before);
+  const names = [...(await readSafetensors(join(await saved(critic), "critic.safetensors"))).keys()];
+  expect(names.filter((name) => !/\.lora_[AB]\.weight$/.test(name))).toEqual([
+    "value_head.weight",
+    "value_head.bias",
+  ]);
 });

@@ -16,14 +16,22 @@ import type { Check, Patient } from "./check.ts";
 const gigabyte = 2 ** 30;
 
 /**
- * Weights (4 bytes each parameter), of what is trained gradients, two moments (12 more) and a frozen copy for KL (4
- * more), with adapters the copy that is sampled from; activations, logits, cache.
+ * Weights (4 bytes each parameter), of what is trained gradients, two moments (12 more), a frozen copy for KL (4
+ * more) and all of it again for a critic with a trunk of its own, with adapters the copy that is sampled from;
+ * activations, logits, cache.
  */
 export function checkMemory({ recipe, engine }: Patient): Check {
-  const hasReference = recipe.stages.some((stage) => stage.type === "reinforcement" && stage.algorithm.kl);
+  const algorithms = recipe.stages.flatMap((stage) =>
+    stage.type === "reinforcement" ? [stage.algorithm] : [],
+  );
+  const referenceBytes = algorithms.some(({ kl }) => kl) ? 4 : 0;
+  const criticBytes = algorithms.some((options) => options.type === "ppo" && options.critic.trunk === "own")
+    ? 16
+    : 0;
   const { parameterCount, trainableParameterCount } = engine;
   const isAdapted = trainableParameterCount < parameterCount;
-  const weights = parameterCount * (isAdapted ? 8 : 4) + trainableParameterCount * (hasReference ? 16 : 12);
+  const weights =
+    parameterCount * (isAdapted ? 8 : 4) + trainableParameterCount * (12 + referenceBytes + criticBytes);
   const bytes = weights + activationBytes(recipe, engine) + runtimeBytes;
   const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
   const detail = `about ${size(bytes)} for ${(engine.parameterCount / 1e6).toFixed(1)} M parameters, ${size(available)} available`;
@@ -114,8 +122,10 @@ export function checkTime({ recipe }: Patient, speed: Speed, episode: EpisodeSiz
     if (stage.type === "supervised")
       seconds += (stage.steps * stage.batchSize * episode.tokens) / speed.trained;
     else {
-      const { groupSize, epochs } = stage.algorithm;
-      const perEpisode = episode.policyTokens / speed.sampled + (epochs * episode.tokens) / speed.trained;
+      const { type, groupSize, epochs } = stage.algorithm;
+      // A critic goes through all tokens as often as the policy does.
+      const passes = type === "ppo" ? 2 * epochs : epochs;
+      const perEpisode = episode.policyTokens / speed.sampled + (passes * episode.tokens) / speed.trained;
       seconds += stage.steps * stage.questionsPerStep * groupSize * perEpisode;
     }
   }
