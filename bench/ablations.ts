@@ -1,8 +1,8 @@
 /**
  * Search-R1's ablations (section 5 of the paper) in miniature, on `recipes/lab.yaml`: loss mask on and off, k = 1, 3,
- * 5, group size 1, 4, 8 with equal trajectories a step. Each seed has one warm start for each k; every variant
- * starts from it, so that variants of equal k differ in reinforcement alone. Finished runs in the folder are
- * kept, unfinished ones resumed.
+ * 5, group size 1, 4, 8, and PPO with a critic (`recipes/lab-ppo.yaml`), all with equal trajectories a step. Each seed
+ * has one warm start for each k; every variant starts from it, so that variants of equal k differ in reinforcement
+ * alone. Finished runs in the folder are kept, unfinished ones resumed.
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -51,7 +51,7 @@ export const ablationsBench: Bench = {
   name: "ablations",
   about: "Search-R1's ablations in miniature on the lab world, several seeds",
   options:
-    "--seeds 1,2,3,4,5 --out FOLDER (results there are kept) --threads 1 --variants base,ppo (beginnings of names; the first variant is always run)",
+    "--seeds 1,2,3,4,5 --out FOLDER (results there are kept) --threads 1 --variants ppo,group (beginnings of names; the base always runs)",
   async run(argv) {
     const { values } = parseArgs({
       args: [...argv],
