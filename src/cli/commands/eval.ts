@@ -41,7 +41,7 @@ const options = {
   out: {
     type: "text",
     value: "FILE",
-    doc: "New file for the result (its trajectories go beside it); default: RUN/evaluation/eval-DATE-TIME.json.",
+    doc: "New file for the result, trajectories beside it; default: RUN/evaluation/eval-DATE-TIME.json.",
   },
 } as const;
 
