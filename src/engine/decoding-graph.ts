@@ -11,7 +11,9 @@ import { declareWeights, outputWeight, parameter } from "./decoder-graph.ts";
 import { type Attribute, type Dimension, Graph, type Tensor } from "./graph.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import { add, gatedSilu, gatherRows, linear, reshape, rmsNorm, transpose } from "./operators.ts";
-import { Session, type SessionOptions } from "./session.ts";
+import { quantizeProducts } from "./quantized-products.ts";
+import { Session, type SessionOptions, type Weight } from "./session.ts";
+import type { WeightBits } from "./weight-quantization.ts";
 
 const microsoft = "com.microsoft";
 const B = "B";
@@ -22,6 +24,11 @@ const GS = "GS";
 const N = "N";
 /** Positions in the rotary tables. */
 const P = "P";
+
+export interface DecodingOptions extends SessionOptions {
+  /** Bits of the weights of linear layers; absent: they stay fp32. */
+  readonly bits?: WeightBits | undefined;
+}
 
 export interface DecodingGraph {
   readonly session: Session;
@@ -38,7 +45,7 @@ export interface DecodingGraph {
  */
 export async function createDecodingGraph(
   model: ModelOptions,
-  options: SessionOptions,
+  options: DecodingOptions & { readonly weights: ReadonlyMap<string, Weight> },
 ): Promise<DecodingGraph> {
   const graph = new Graph();
   const parameters = declareWeights(graph, model);
@@ -64,7 +71,9 @@ export async function createDecodingGraph(
   const normalized = rmsNorm(graph, last, parameter(parameters, "model.norm.weight"), model.rmsEpsilon);
   const logits = linear(graph, normalized, outputWeight(parameters));
   const logprobs = graph.node("LogSoftmax", [logits], logits.shape, { attributes: { axis: -1 } });
-  const session = await Session.create(graph, [logprobs, ...keys, ...values], options);
+  const { threads, bits } = options;
+  const weights = bits ? quantizeProducts(graph, options.weights, bits) : options.weights;
+  const session = await Session.create(graph, [logprobs, ...keys, ...values], { threads, weights });
   const names = (tensors: readonly Tensor[]): string[] => tensors.map((tensor) => tensor.name);
   return { session, logprobs: logprobs.name, keys: names(keys), values: names(values) };
 }

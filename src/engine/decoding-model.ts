@@ -1,11 +1,11 @@
 /** Extends cached sequences by new tokens: makes the feeds of the decoding graph and stores what it returns. */
 import { causalMask, maskedScore } from "./decoder-graph.ts";
-import { createDecodingGraph, type DecodingGraph } from "./decoding-graph.ts";
+import { createDecodingGraph, type DecodingGraph, type DecodingOptions } from "./decoding-graph.ts";
 import { KeyValueCache } from "./key-value-cache.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import type { ParameterSet } from "./parameters.ts";
 import { rotaryTables } from "./rotary-tables.ts";
-import type { Feed, SessionOptions } from "./session.ts";
+import type { Feed } from "./session.ts";
 
 /** New tokens (at least one) of the sequence in a slot, after `cached` tokens that the cache holds. */
 export interface Extension {
@@ -19,12 +19,12 @@ export interface Extension {
 export class DecodingModel {
   readonly model: ModelOptions;
   readonly #weights: () => Promise<ParameterSet>;
-  readonly #options: SessionOptions;
+  readonly #options: DecodingOptions;
   #graph: DecodingGraph | undefined;
   #closing: Promise<void> = Promise.resolve();
 
   /** `weights` is called whenever a session is made; what it returns is not kept. */
-  constructor(model: ModelOptions, weights: () => Promise<ParameterSet>, options: SessionOptions) {
+  constructor(model: ModelOptions, weights: () => Promise<ParameterSet>, options: DecodingOptions) {
     this.model = model;
     this.#weights = weights;
     this.#options = options;

@@ -38,6 +38,7 @@ import {
 } from "./parameters.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 import { type TrainedWeights, wholeWeights } from "./trained-weights.ts";
+import { bitsOf, type SamplingWeights } from "./weight-quantization.ts";
 
 export interface EmbeddedEngineOptions {
   /** Threads inside one operator. */
@@ -48,6 +49,8 @@ export interface EmbeddedEngineOptions {
   readonly maxSlots: number;
   /** Bytes that keys and values of all sequences may take while they are sampled; absent: `defaultCacheMemory`. */
   readonly cacheMemory?: number;
+  /** Weights of linear layers while it samples; absent: `f32`, those that are trained. */
+  readonly samplingWeights?: SamplingWeights;
   /** Where a model is fetched from that is not on this machine; absent: only paths can be opened. */
   readonly hub?: HubOptions;
 }
@@ -81,7 +84,8 @@ export class EmbeddedEngine implements Engine {
     this.trainableParameterCount = countParameters(trained);
     this.#weights = weights;
     this.#sequences = new SequenceRunner(adapted, options);
-    this.#decoding = new DecodingModel(this.model, weights.merged, options);
+    const bits = bitsOf(options.samplingWeights ?? "f32");
+    this.#decoding = new DecodingModel(this.model, weights.merged, { threads: options.threads, bits });
     this.#policy = new EmbeddedPolicy({
       identity: { type: "embedded", model: name },
       model: this.#decoding,

@@ -16,11 +16,17 @@ export interface Feed {
   readonly shape: readonly number[];
 }
 
+/** What is fixed when a session is made. */
+export interface Weight {
+  readonly data: Float32Array | Uint8Array;
+  readonly shape: readonly number[];
+}
+
 export interface SessionOptions {
   /** Threads inside one operator. */
   readonly threads: number;
   /** The values of the graph's weights, by name. */
-  readonly weights?: ReadonlyMap<string, Feed>;
+  readonly weights?: ReadonlyMap<string, Weight>;
 }
 
 export class Session {

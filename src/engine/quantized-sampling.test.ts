@@ -1,0 +1,95 @@
+// Sampling with quantised weights against fp32 sampling with the same weights dequantised: only the rounding of activations differs.
+import { afterAll, describe, expect, test } from "vitest";
+import type { Completion } from "../rollout/policy.ts";
+import { random } from "../shared/random.ts";
+import { defaultCacheMemory } from "./cache-budget.ts";
+import { DecodingModel } from "./decoding-model.ts";
+import { EmbeddedPolicy } from "./embedded-policy.ts";
+import { randomTokens, tinyModel, tinyTokenizer } from "./engine.fixture.ts";
+import type { ModelOptions } from "./model-options.ts";
+import { initializeParameters, type ParameterSet } from "./parameters.ts";
+import { SequenceRunner } from "./sequence-runner.ts";
+import { dequantizeMatrix, quantizeMatrix, type WeightBits } from "./weight-quantization.ts";
+
+const models: DecodingModel[] = [];
+afterAll(async () => {
+  for (const model of models) await model.close();
+});
+
+function policyOf(shape: ModelOptions, weights: ParameterSet, bits: WeightBits | undefined): EmbeddedPolicy {
+  const model = new DecodingModel(shape, async () => weights, { threads: 1, bits });
+  models.push(model);
+  const identity = { type: "embedded", model: "quantised" };
+  const setting = { maxSlots: 4, cacheMemory: defaultCacheMemory };
+  return new EmbeddedPolicy({ identity, model, tokenizer: tinyTokenizer, ...setting });
+}
+
+/** Every matrix but the embedding table replaced by what its codes stand for. */
+function rounded(weights: ParameterSet, bits: WeightBits): ParameterSet {
+  return new Map(
+    [...weights].map(([name, { shape, data }]) => {
+      if (shape.length < 2 || name.includes("embed_tokens")) return [name, { shape, data }];
+      const size = shape as [number, number];
+      return [name, { shape, data: dequantizeMatrix(quantizeMatrix(data, size, bits)) }];
+    }),
+  );
+}
+
+const contexts = [40, 300, 7, 90, 33].map((length, seed) => {
+  const tokens = randomTokens(length, random(seed, "context"));
+  return { text: "", tokens, seed };
+});
+const options = { maxTokens: 12, temperature: 1, topP: 1, topK: 0, stop: [] };
+
+async function sample(policy: EmbeddedPolicy): Promise<Completion[]> {
+  return await policy.complete(contexts, options);
+}
+
+/** Log-probabilities of completions under given weights, from whole sequences in fp32. */
+async function wholeLogprobs(shape: ModelOptions, weights: ParameterSet, completions: readonly Completion[]) {
+  const runner = new SequenceRunner({ model: shape }, { threads: 1, tokenBudget: 1024 });
+  const data = completions.map(({ tokens = [] }, i) => {
+    const all = [...(contexts[i]?.tokens ?? []), ...tokens];
+    const inputs = Int32Array.from(all.slice(0, -1));
+    return { inputs, targets: Int32Array.from(all.slice(1)), weights: inputs.map(() => 1) };
+  });
+  const rows = await runner.logprobs(
+    weights,
+    data.map((datum) => ({ ...datum, weights: Float32Array.from(datum.weights) })),
+  );
+  await runner.close();
+  return rows.map((row, i) => [...row.slice(-(completions[i]?.tokens?.length ?? 0))]);
+}
+
+const shapes: readonly [string, ModelOptions][] = [
+  ["llama", tinyModel],
+  ["qwen2, whose projections have biases", { ...tinyModel, family: "qwen2" }],
+];
+
+describe.each(shapes)("%s", (_, shape) => {
+  test.each<WeightBits>([4, 8])(
+    "samples with %d bits, and reports log-probabilities of those weights",
+    async (bits) => {
+      const weights = initializeParameters(shape, 3);
+      const completions = await sample(policyOf(shape, weights, bits));
+      const reported = completions.flatMap(({ logprobs = [] }) => logprobs);
+      const distance = (others: readonly number[]): number =>
+        Math.max(...reported.map((logprob, i) => Math.abs(logprob - (others[i] as number))));
+      const own = distance((await wholeLogprobs(shape, rounded(weights, bits), completions)).flat());
+      const trained = distance((await wholeLogprobs(shape, weights, completions)).flat());
+      expect(own).toBeLessThan(0.05);
+      if (bits === 4) expect(trained).toBeGreaterThan(3 * own);
+    },
+  );
+});
+
+test("a table that is tied to the output layer stays fp32 for the lookup", async () => {
+  const shape = { ...tinyModel, tieEmbeddings: true };
+  const weights = initializeParameters(shape, 5);
+  const [int8, f32] = [
+    await sample(policyOf(shape, weights, 8)),
+    await sample(policyOf(shape, weights, undefined)),
+  ];
+  expect(int8[2]?.logprobs?.[0]).not.toBe(f32[2]?.logprobs?.[0]);
+  expect(int8[2]?.logprobs?.[0]).toBeCloseTo(f32[2]?.logprobs?.[0] as number, 1);
+});
