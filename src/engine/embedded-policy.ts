@@ -72,6 +72,11 @@ export class EmbeddedPolicy implements Policy {
     this.#model.invalidate();
   }
 
+  /** Gives back the memory of session and cache, which the next completion makes anew; not while one is under way. */
+  rest(): void {
+    if (!this.#isRunning) this.invalidate();
+  }
+
   forget(): void {
     assert(!this.#isRunning, "what is kept is forgotten between completions, not while they are sampled");
     this.#pool.clear();
