@@ -3,9 +3,11 @@
  * baselines of the same model. The model is that of a training of two steps, and knows nothing.
  */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { runForTest } from "../../../test/run-cli.ts";
 import { RunFolder } from "../../reporting/run-folder.ts";
 
@@ -155,6 +157,37 @@ describe("eval of a recipe", () => {
       code: 2,
     });
   });
+});
+
+test("a model of a hub is fetched with a note, once, and known by its commit", async () => {
+  const asked: string[] = [];
+  const hub = createServer(async (request, response) => {
+    asked.push(request.url ?? "");
+    const bytes = await readFile(join(model, (request.url ?? "").split("/").at(-1) as string)).catch(
+      () => undefined,
+    );
+    if (bytes === undefined) response.writeHead(404).end();
+    else response.writeHead(200, { "content-length": bytes.length, "x-repo-commit": "c0ffee" }).end(bytes);
+  });
+  await new Promise<void>((resolve) => hub.listen(0, "127.0.0.1", resolve));
+  try {
+    vi.stubEnv("HF_ENDPOINT", `http://127.0.0.1:${(hub.address() as AddressInfo).port}`);
+    vi.stubEnv("HF_TOKEN", "");
+    vi.stubEnv("FORAGER_CACHE", at("cache"));
+    const train = ["train", at("real.yaml"), "--set", "model=hf:me/tiny@v1"];
+    const first = await runForTest(...train, "--out", at("hub-run"));
+    expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(/fetching model\.safetensors/) });
+    expect(await (await RunFolder.open(at("hub-run"))).readContract()).toMatchObject({
+      model: { type: "pretrained", source: "hf:me/tiny@v1", hub: "me/tiny@v1", commit: "c0ffee" },
+    });
+    const count = asked.length;
+    const again = await runForTest("eval", at("real.yaml"), "--set", "model=hf:me/tiny@v1", "--json");
+    expect(again).toMatchObject({ code: 0, json: { n: 4 } });
+    expect(asked).toHaveLength(count);
+  } finally {
+    vi.unstubAllEnvs();
+    hub.close();
+  }
 });
 
 test("a warm-up in the mode of a baseline shows every question's answer", async () => {
