@@ -6,8 +6,8 @@ import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
 import type { AdamOptions } from "../src/engine/engine.ts";
 import type { ModelOptions } from "../src/engine/model-options.ts";
 import { type Random, random } from "../src/shared/random.ts";
-import type { BytePairTokenizer } from "../src/tokenizer/byte-pair.ts";
 import type { Work } from "./engine-cases.ts";
+import { idsOnly } from "./ids-only.ts";
 
 type Request =
   | { readonly op: "prepare"; readonly model: ModelOptions; readonly threads: number }
@@ -25,21 +25,6 @@ const adam: AdamOptions = {
 
 let prepared: EmbeddedEngine | undefined;
 const chance = random(1, "bench");
-
-/** Ids without text, of which none ends a completion. */
-function idsOnly(vocabularySize: number): BytePairTokenizer {
-  return {
-    hash: "ids",
-    vocabularySize,
-    endOfTextId: -1,
-    paddingId: 0,
-    vocabulary: [],
-    merges: [],
-    specialTokens: [],
-    encode: () => [],
-    decode: () => "",
-  };
-}
 
 async function prepare(model: ModelOptions, threads: number): Promise<object> {
   const setting = { tokenizer: idsOnly(model.vocabularySize), seed: 1 };

@@ -7,6 +7,7 @@ import { ablationsBench } from "./ablations.ts";
 import type { Bench } from "./bench.ts";
 import { denseBench } from "./dense.ts";
 import { engineBench } from "./engine.ts";
+import { grpoBench } from "./grpo.ts";
 import { lanceBench } from "./lance.ts";
 import { lexicalBench } from "./lexical.ts";
 import { formatBytes } from "./measure.ts";
@@ -20,6 +21,7 @@ const benches: readonly Bench[] = [
   ablationsBench,
   denseBench,
   engineBench,
+  grpoBench,
   lanceBench,
   lexicalBench,
   quickstartBench,
