@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { loraOptionsSchema } from "../engine/lora-options.ts";
+import { samplingWeights } from "../engine/weight-quantization.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { evaluationOptionsSchema } from "../evaluation/evaluation-options.ts";
 import { byteSizePattern } from "../shared/byte-size.ts";
@@ -22,11 +23,22 @@ const engineOptionsSchema = z.discriminatedUnion("type", [
       .min(1)
       .optional()
       .describe("Threads of the engine; absent: one for each physical core. More than cores are slower."),
+    memoryBudget: z
+      .union([
+        z.int().min(1),
+        z.string().regex(byteSizePattern, "bytes, or a number with a unit such as 6GB or 500MB"),
+      ])
+      .optional()
+      .describe(
+        "Most memory of training, bytes or such as `6GB`: from it the tokens of a micro-batch are chosen, and how much is computed twice instead of kept (docs/training-memory.md); absent: three quarters of this machine's memory.",
+      ),
     tokenBudget: z
       .int()
       .min(64)
-      .default(4096)
-      .describe("Most tokens of one forward and backward pass, padding included; more needs more memory."),
+      .optional()
+      .describe(
+        "Most tokens of one micro-batch, padding included; absent: chosen from `memoryBudget`, at most 4096.",
+      ),
     cacheMemory: z
       .union([
         z.int().min(1),
@@ -35,6 +47,12 @@ const engineOptionsSchema = z.discriminatedUnion("type", [
       .default("4GB")
       .describe(
         "Most memory of keys and values while sampling, bytes or such as `2GB`; episodes that do not fit wait, and what idle ones left is forgotten.",
+      ),
+    samplingWeights: z
+      .enum(samplingWeights)
+      .default("f32")
+      .describe(
+        "Linear layers while sampling: `f32` as trained, or rounded to 8 or 4 bits (docs/models.md). The loss corrects for the difference, which `parity/klDivergence` shows.",
       ),
     lora: loraOptionsSchema
       .optional()

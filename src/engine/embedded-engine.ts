@@ -38,13 +38,12 @@ import {
 } from "./parameters.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 import { type TrainedWeights, wholeWeights } from "./trained-weights.ts";
+import { type MemoryLimits, planTraining, type TrainingPlan } from "./training-plan.ts";
 import { bitsOf, type SamplingWeights } from "./weight-quantization.ts";
 
-export interface EmbeddedEngineOptions {
+export interface EmbeddedEngineOptions extends MemoryLimits {
   /** Threads inside one operator. */
   readonly threads: number;
-  /** Most tokens of one micro-batch in training, padding included. */
-  readonly tokenBudget: number;
   /** Most sequences decoded at once. */
   readonly maxSlots: number;
   /** Bytes that keys and values of all sequences may take while they are sampled; absent: `defaultCacheMemory`. */
@@ -67,6 +66,8 @@ export class EmbeddedEngine implements Engine {
   readonly contextLength: number;
   readonly parameterCount: number;
   readonly trainableParameterCount: number;
+  /** How training uses memory. */
+  readonly trainingPlan: TrainingPlan;
   readonly #weights: TrainedWeights;
   readonly #sequences: SequenceRunner;
   readonly #decoding: DecodingModel;
@@ -83,11 +84,16 @@ export class EmbeddedEngine implements Engine {
     this.parameterCount = countParameters(all);
     this.trainableParameterCount = countParameters(trained);
     this.#weights = weights;
-    this.#sequences = new SequenceRunner(adapted, options);
-    const bits = bitsOf(options.samplingWeights ?? "f32");
+    this.trainingPlan = planTraining(
+      { model: this.model, parameters: this.parameterCount, trained: this.trainableParameterCount },
+      options,
+    );
+    this.#sequences = new SequenceRunner(adapted, { threads: options.threads, ...this.trainingPlan });
+    const precision = options.samplingWeights ?? "f32";
+    const bits = bitsOf(precision);
     this.#decoding = new DecodingModel(this.model, weights.merged, { threads: options.threads, bits });
     this.#policy = new EmbeddedPolicy({
-      identity: { type: "embedded", model: name },
+      identity: { type: "embedded", model: name, ...(bits && { weights: precision }) },
       model: this.#decoding,
       tokenizer,
       maxSlots: options.maxSlots,

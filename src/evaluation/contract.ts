@@ -43,7 +43,7 @@ export const contractSchema = z.object({
   /** What decides that an answer is right. */
   judge: z.literal("exactMatch"),
   sampling: z.object({ temperature: z.number(), topP: z.number(), topK: z.number() }),
-  model: z.object({ type: z.string(), model: z.string() }),
+  model: z.object({ type: z.string(), model: z.string(), weights: z.string().optional() }),
   codeVersion: z.string(),
   seed: z.number(),
 });
@@ -92,7 +92,11 @@ export async function evaluationContract(input: ContractInput): Promise<Evaluati
     normaliser: "squad",
     judge: "exactMatch",
     sampling: { temperature, topP, topK },
-    model: { type: policy.identity.type, model: policy.identity.model },
+    model: {
+      type: policy.identity.type,
+      model: policy.identity.model,
+      ...(policy.identity.weights !== undefined && { weights: policy.identity.weights }),
+    },
     codeVersion,
     seed,
   };

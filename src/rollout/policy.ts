@@ -8,6 +8,8 @@ export interface PolicyIdentity {
   readonly type: string;
   /** Name or hash of the weights. */
   readonly model: string;
+  /** How its weights were rounded for sampling, such as `int8`; absent: they are as they were trained. */
+  readonly weights?: string;
 }
 
 export interface Context {

@@ -67,7 +67,12 @@ async function learn(
   const loss = policyLoss(algorithm);
   const rate = learningRate(step, { ...stage.schedule, totalSteps: steps });
   const criticRate = learningRate(step, { ...algorithm.critic.schedule, totalSteps: steps });
-  const metrics = new UpdateMetrics({ loss, learningRate: rate, kl: algorithm.kl });
+  const metrics = new UpdateMetrics({
+    loss,
+    learningRate: rate,
+    kl: algorithm.kl,
+    policy: engine.policy().identity,
+  });
   const criticMetrics = new CriticMetrics(data.critic, {
     loss: criticLoss(algorithm),
     learningRate: criticRate,

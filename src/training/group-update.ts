@@ -23,7 +23,12 @@ export async function groupUpdate(
   const data = await policyData(lesson, algorithm, groups.trajectories);
   const loss = policyLoss(algorithm);
   const rate = learningRate(step, { ...schedule, totalSteps: stage.steps });
-  const metrics = new UpdateMetrics({ loss, learningRate: rate, kl: algorithm.kl });
+  const metrics = new UpdateMetrics({
+    loss,
+    learningRate: rate,
+    kl: algorithm.kl,
+    policy: engine.policy().identity,
+  });
   const batches = minibatches(data, {
     size: algorithm.minibatchSize ?? Math.max(1, data.length),
     epochs: algorithm.epochs,

@@ -66,6 +66,19 @@ describe("train", () => {
       expect(row["parity/maxLogprobDifference"]).toBeLessThan(1e-3);
   });
 
+  it("trains on what weights of 8 bits sampled, and says how far they are from those that are trained", async () => {
+    await run(
+      "int8",
+      parseRecipe(yaml.replace("threads: 1", "threads: 1, samplingWeights: int8"), { file: "int8.yaml" }),
+    );
+    const rows = (await metricsOf("int8")).filter(({ stage }) => stage === "grpo");
+    expect(rows).toHaveLength(4);
+    for (const row of rows) {
+      expect(row["parity/maxLogprobDifference"]).toBeGreaterThan(1e-5);
+      expect(row["parity/klDivergence"]).toBeLessThan(0.01);
+    }
+  });
+
   it("gives the same numbers for the same seed, and others for another", async () => {
     await run("again", recipe);
     expect(timeless(await metricsOf("again"))).toEqual(timeless(whole));

@@ -4,38 +4,58 @@ import { maxLogprobDifference, policyDiagnostics, referenceKlDivergence } from "
 import type { KlTerm, Loss } from "../algorithm/loss.ts";
 import type { Minibatch } from "../algorithm/minibatch.ts";
 import type { LossReport } from "../engine/engine.ts";
-import { assert } from "../errors.ts";
+import { assert, TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
+import type { PolicyIdentity } from "../rollout/policy.ts";
 
 /** Sampler and trainer may differ by rounding only; more means that something else was trained on than was sampled. */
 const samplerTolerance = 1e-3;
+/** Where rounded weights sample: divergence beyond which the ratios of the loss no longer correct for it, nats per token. */
+const roundingLimit = 0.1;
+
+interface UpdateSetting {
+  readonly loss: Loss;
+  readonly learningRate: number;
+  readonly kl: KlTerm | undefined;
+  /** Who sampled. */
+  readonly policy: PolicyIdentity;
+}
 
 export class UpdateMetrics {
-  readonly #setting: { readonly loss: Loss; readonly learningRate: number; readonly kl: KlTerm | undefined };
+  readonly #setting: UpdateSetting;
   readonly #sums = new Map<string, number>();
   #updates = 0;
   #tokens = 0;
   #trainedTokens = 0;
   #ratioMax = 1;
-  #samplerDifference: number | undefined;
+  #sampler: { readonly difference: number; readonly klDivergence: number } | undefined;
 
-  constructor(setting: {
-    readonly loss: Loss;
-    readonly learningRate: number;
-    readonly kl: KlTerm | undefined;
-  }) {
+  constructor(setting: UpdateSetting) {
     this.#setting = setting;
   }
 
-  /** Asserts, before the first update, that the trainer computes what the sampler reported. */
+  /**
+   * Asserts, before the first update, that the trainer computes what the sampler reported. A sampler with rounded weights
+   * reports its own log-probabilities, which are the denominator of the loss's ratios; it may only not be too far
+   * away. Throws `TrainingError` when it is.
+   */
   checkSampler(batch: Minibatch, report: LossReport): void {
-    if (this.#samplerDifference !== undefined) return;
+    if (this.#sampler !== undefined) return;
+    const { loss, policy } = this.#setting;
     const difference = maxLogprobDifference(batch.data, report.logprobs);
-    assert(
-      difference <= samplerTolerance || !Number.isFinite(report.loss),
-      `log-probabilities at sampling and in training differ by ${difference}, more than ${samplerTolerance}`,
-    );
-    this.#samplerDifference = difference;
+    const { klDivergence } = policyDiagnostics(batch.data, report.logprobs, loss);
+    const isNumber = Number.isFinite(report.loss);
+    if (policy.weights === undefined) {
+      assert(
+        difference <= samplerTolerance || !isNumber,
+        `log-probabilities at sampling and in training differ by ${difference}, more than ${samplerTolerance}`,
+      );
+    } else if (klDivergence > roundingLimit && isNumber) {
+      throw new TrainingError(
+        `sampling with ${policy.weights} weights diverges from the trained weights by ${klDivergence.toFixed(3)} nats per token, at most ${roundingLimit} can be corrected for; use more bits (engine.samplingWeights: ${policy.weights === "int4" ? "int8 or f32" : "f32"})`,
+      );
+    }
+    this.#sampler = { difference, klDivergence };
   }
 
   add(batch: Minibatch, report: LossReport, gradientNorm: number): void {
@@ -72,8 +92,9 @@ export class UpdateMetrics {
       ...means,
       "ratio/max": this.#ratioMax,
       "rate/tokens": this.#tokens / seconds,
-      ...(this.#samplerDifference !== undefined && {
-        "parity/maxLogprobDifference": this.#samplerDifference,
+      ...(this.#sampler && {
+        "parity/maxLogprobDifference": this.#sampler.difference,
+        "parity/klDivergence": this.#sampler.klDivergence,
       }),
     };
   }

@@ -10,6 +10,7 @@ import { loadData } from "../../training/setup.ts";
 import { processWorld } from "../../training/world.ts";
 import { defineCommand } from "../command.ts";
 import { findModel, openModel } from "../open-model.ts";
+import { weightsOption, withWeights } from "../weights-option.ts";
 
 export const askCommand = defineCommand({
   name: "ask",
@@ -26,6 +27,7 @@ export const askCommand = defineCommand({
       doc: "Rules and data; needed for a model, a run has its own.",
     },
     index: { type: "text", value: "INDEX", doc: "Search this index instead of the run's corpus." },
+    weights: weightsOption,
     set: {
       type: "list",
       value: "KEY=VALUE",
@@ -33,10 +35,10 @@ export const askCommand = defineCommand({
     },
   },
   examples: ['ask runs/quickstart "In which country is Heathrow?"', 'ask runs/quickstart "..." --json'],
-  async run({ args, options: { recipe: recipePath, index, set } }, io) {
+  async run({ args, options: { recipe: recipePath, index, weights, set } }, io) {
     const [target, text] = args as [string, string];
     if (text.trim() === "") throw new UsageError("ask: the question is empty; put it in quotes");
-    const source = await findModel(target, { recipePath, overrides: set });
+    const source = await findModel(target, { recipePath, overrides: withWeights(set, weights) });
     const { recipe } = source;
     const opened = new Closers();
     try {

@@ -46,6 +46,14 @@ test("is greedy by default, and random by its seed", async () => {
   expect(await tokens("--temperature", "1", "--seed", "5")).not.toEqual(sampled);
 });
 
+test("says the log-probabilities of the weights that sampled, in fewer bits when asked", async () => {
+  const [exact, rounded] = [await complete(), await complete("--weights", "int4")];
+  const [a, b] = [exact, rounded].map(({ json }) => (json as Completed).logprobs[0] as number);
+  expect(a).not.toBe(b);
+  expect(Math.abs((a as number) - (b as number))).toBeLessThan(1);
+  expect(await complete("--weights", "int3")).toMatchObject({ code: 2 });
+});
+
 test("puts the model's chat template around the prompt when asked", async () => {
   const [plain, chat] = [await complete(), await complete("--chat")];
   expect((chat.json as Completed).promptTokens).toBeGreaterThan((plain.json as Completed).promptTokens + 4);

@@ -5,6 +5,7 @@ import type { SamplingOptions } from "../../rollout/policy.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { hubSettings } from "../../training/hub-settings.ts";
 import { defineCommand } from "../command.ts";
+import { readWeights, weightsOption } from "../weights-option.ts";
 
 export const completeCommand = defineCommand({
   name: "complete",
@@ -27,6 +28,7 @@ export const completeCommand = defineCommand({
     "top-k": { type: "integer", value: "K", least: 0, doc: "Likeliest tokens kept; default 0, all." },
     seed: { type: "integer", value: "N", least: 0, doc: "Equal seeds give equal completions; default 1." },
     stop: { type: "list", value: "TEXT", doc: "End after this text; repeatable." },
+    weights: weightsOption,
     chat: { type: "flag", doc: "Put the model's chat template around the prompt." },
   },
   examples: [
@@ -36,10 +38,12 @@ export const completeCommand = defineCommand({
   async run({ options }, io) {
     const { EmbeddedEngine } = await import("../../engine/embedded-engine.ts");
     const sampling = samplingOptions(options);
+    const weights = readWeights(options.weights);
     const engine = await EmbeddedEngine.open(options.model as string, {
       threads: availableParallelism(),
       tokenBudget: 4096,
       maxSlots: 1,
+      samplingWeights: weights ?? "f32",
       hub: hubSettings(process.env, io),
     });
     try {

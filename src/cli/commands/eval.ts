@@ -24,6 +24,7 @@ import { timeStamp } from "../new-run.ts";
 import { findModel, type ModelSource, openModel } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
 import { resultJson, resultTable } from "../result-text.ts";
+import { weightsOption, withWeights } from "../weights-option.ts";
 
 const options = {
   recipe: {
@@ -33,6 +34,7 @@ const options = {
   },
   questions: { type: "list", value: "FILE", doc: "Ask these questions instead of the recipe's; repeatable." },
   index: { type: "text", value: "INDEX", doc: "Search this index instead of the recipe's corpus." },
+  weights: weightsOption,
   set: {
     type: "list",
     value: "KEY=VALUE",
@@ -67,7 +69,8 @@ export const evalCommand = defineCommand({
   ],
   async run({ args, options }, io) {
     const target = args[0] as string;
-    const source = await findModel(target, { recipePath: options.recipe, overrides: options.set });
+    const overrides = withWeights(options.set, options.weights);
+    const source = await findModel(target, { recipePath: options.recipe, overrides });
     const file = await resultFile(source, options.out, io);
     const scored = await score(source, options, io);
     const { result } = scored;
