@@ -76,6 +76,19 @@ export function engineSuite(name: string, options: EngineSuiteOptions): void {
       }
     });
 
+    test("calls at the same time do not disturb each other", async () => {
+      const engine = await create();
+      const expected = await engine.logprobs(batch);
+      const rows = await Promise.all(batch.map((datum) => engine.logprobs([datum])));
+      expectAllClose(rows.flat(), expected);
+    });
+
+    test("trains some or all of its parameters", async () => {
+      const { parameterCount, trainableParameterCount } = await create();
+      expect(trainableParameterCount).toBeGreaterThan(0);
+      expect(trainableParameterCount).toBeLessThanOrEqual(parameterCount);
+    });
+
     test("an empty batch has no log-probabilities, no loss and no gradient", async () => {
       const engine = await create();
       expect(await engine.logprobs([])).toEqual([]);

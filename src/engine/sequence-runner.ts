@@ -18,8 +18,8 @@ import { type Sequences, Trunk } from "./trunk.ts";
 export interface SequenceRunnerOptions extends SessionOptions {
   /** Most tokens of one micro-batch, padding included. */
   readonly tokenBudget: number;
-  /** Layers that keep what their way back needs; the others compute it again. Absent: all. */
-  readonly keptLayers?: number;
+  /** Layers that keep what their way back needs; the others compute it again. */
+  readonly keptLayers: number;
 }
 
 /** What a head is applied to: sequences, and of each the positions that matter. */
@@ -44,6 +44,7 @@ export class SequenceRunner {
   readonly #trunk: Trunk;
   readonly #heads: HeadRunner;
   readonly #rows = new Activations();
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(adapted: AdaptedModel, options: SequenceRunnerOptions) {
     this.#adapted = adapted;
@@ -80,6 +81,21 @@ export class SequenceRunner {
   async values<T extends { readonly inputs: Int32Array }>(
     parameters: ParameterSet,
     batch: readonly T[],
+    reading: Reading<T>,
+  ): Promise<Float32Array[]> {
+    return await this.#alone(() => this.#infer(parameters, batch, reading));
+  }
+
+  /** Calls share their arrays, so that each waits for the one before. */
+  async #alone<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return await result;
+  }
+
+  async #infer<T extends { readonly inputs: Int32Array }>(
+    parameters: ParameterSet,
+    batch: readonly T[],
     { head, ...reading }: Reading<T>,
   ): Promise<Float32Array[]> {
     const values = batch.map(({ inputs }) => new Float32Array(inputs.length));
@@ -97,10 +113,18 @@ export class SequenceRunner {
   async train<T extends { readonly inputs: Int32Array }>(
     parameters: ParameterSet,
     batch: readonly T[],
+    training: Reading<T> & { readonly gradients: ParameterSet },
+  ): Promise<TrainingReport> {
+    return await this.#alone(() => this.#train(parameters, batch, training));
+  }
+
+  async #train<T extends { readonly inputs: Int32Array }>(
+    parameters: ParameterSet,
+    batch: readonly T[],
     { head, gradients, ...reading }: Reading<T> & { readonly gradients: ParameterSet },
   ): Promise<TrainingReport> {
     const values = batch.map(({ inputs }) => new Float32Array(inputs.length));
-    const keptLayers = this.#options.keptLayers ?? this.#adapted.model.layers;
+    const keptLayers = this.#options.keptLayers;
     const hasTrunk =
       [...gradients.keys()].some((name) => !head.parameters.has(name)) ||
       gradients.has("model.embed_tokens.weight");
@@ -130,6 +154,7 @@ export class SequenceRunner {
   }
 
   async close(): Promise<void> {
+    await this.#last;
     await this.#trunk.close();
     await this.#heads.close();
     this.#rows.clear();
