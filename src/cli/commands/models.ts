@@ -104,7 +104,7 @@ async function showModel(source: string, io: CommandIo): Promise<CommandResult> 
     import("../../engine/model-files.ts"),
   ]);
   const hub = { ...hubSettings(process.env, io), offline: true };
-  const files = await openModelFiles(await locateModel(source, hub));
+  const files = await openModelFiles(await locateModel(source, hub), hub);
   try {
     const { model, dtype, bytes, format } = files;
     const { sampling, training } = needs({ model });
