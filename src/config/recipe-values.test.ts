@@ -1,0 +1,108 @@
+/** What values of a recipe come to: paths, models, sizes, what is left out. */
+import { resolve } from "node:path";
+import { expect, test } from "vitest";
+import { defaultCacheMemory } from "../engine/cache-budget.ts";
+import { loraTargets } from "../engine/lora-options.ts";
+import { byteSize } from "../shared/byte-size.ts";
+import { parseRecipe, resolvedYaml } from "./load-recipe.ts";
+
+const yaml = `name: small
+data:
+  type: world
+  world: { name: atlas }
+environment:
+  k: 2
+  maxTurnTokens: 16
+  maxObservationTokens: 40
+model:
+  { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 2, feedForward: 32, contextLength: 128, vocabularySize: 300 }
+stages:
+  - type: supervised
+    name: warm-up
+    steps: 5
+    schedule: { learningRate: 0.001 }
+  - type: reinforcement
+    name: grpo
+    steps: 7
+    questionsPerStep: 2
+    schedule: { learningRate: 0.0001 }
+`;
+
+const files = `name: mine
+data:
+  type: files
+  corpus: passages.jsonl
+  questions: { train: [a.jsonl, sub/b.jsonl], evaluation: c.jsonl }
+retriever: { type: index, path: /abs/index }
+model: ../model
+stages:
+  - { type: reinforcement, name: grpo, steps: 1, questionsPerStep: 1, schedule: { learningRate: 0.1 } }
+`;
+
+function parse(text: string, ...overrides: string[]) {
+  return parseRecipe(text, { file: "/recipes/small.yaml", overrides, folder: "/here" });
+}
+
+test("a recipe has its relative paths resolved from its own folder, those of overrides from the current one", () => {
+  const { data, model, retriever } = parse(files, "data.questions.evaluation=d.jsonl");
+  expect(data).toMatchObject({
+    corpus: "/recipes/passages.jsonl",
+    questions: { train: ["/recipes/a.jsonl", "/recipes/sub/b.jsonl"], evaluation: "/here/d.jsonl" },
+  });
+  expect(model).toEqual({ type: "pretrained", source: resolve("/model") });
+  expect(retriever).toMatchObject({ path: "/abs/index" });
+  const elsewhere = parse(
+    files,
+    "retriever={type: lance, uri: 's3://bucket/wiki', encoder: {model: hf:a/b}}",
+  );
+  expect(elsewhere.retriever).toMatchObject({ uri: "s3://bucket/wiki", encoder: { model: "hf:a/b" } });
+});
+
+test.each([
+  ["smollm2-135m", "smollm2-135m"],
+  ["hf:owner/name@v1", "hf:owner/name@v1"],
+  ["models/small.gguf", "/here/models/small.gguf"],
+  ["./smollm2-135m", "/here/smollm2-135m"],
+  ["/abs/model", "/abs/model"],
+  ["{type: pretrained, source: a}", "/here/a"],
+])("--set model=%s names a model that exists", (text, source) => {
+  expect(parse(files, `model=${text}`).model).toEqual({ type: "pretrained", source });
+  expect(parse(yaml, `model=${text}`).model).toEqual({ type: "pretrained", source });
+});
+
+test("a recipe has the paths of its data start at data.folder, which an override may move as a whole", () => {
+  const text = files.replace("  type: files\n", "  type: files\n  folder: sub\n");
+  const pathsOf = (...overrides: string[]) => {
+    const { data, retriever } = parse(text, ...overrides);
+    expect(retriever).toMatchObject({ path: "/abs/index" });
+    return data;
+  };
+  expect(pathsOf()).toMatchObject({ folder: "/recipes/sub", corpus: "/recipes/sub/passages.jsonl" });
+  expect(pathsOf("data.folder=mine", "data.questions.evaluation=d.jsonl")).toMatchObject({
+    folder: "/here/mine",
+    corpus: "/here/mine/passages.jsonl",
+    questions: { train: ["/here/mine/a.jsonl", "/here/mine/sub/b.jsonl"], evaluation: "/here/d.jsonl" },
+  });
+  expect(parseRecipe(resolvedYaml(parse(text)), { file: "/elsewhere/r.yaml" })).toEqual(parse(text));
+});
+
+test("bounds the memory of the sampler's cache by bytes or by a size with a unit, 4GB where it says nothing", () => {
+  expect(byteSize(parse(yaml).engine.cacheMemory)).toBe(defaultCacheMemory);
+  expect(byteSize(parse(yaml, "engine.cacheMemory=500MB").engine.cacheMemory)).toBe(5e8);
+  expect(byteSize(parse(yaml, "engine.cacheMemory=1000000").engine.cacheMemory)).toBe(1e6);
+  expect(messageOf(yaml, "engine.cacheMemory=much")).toContain("such as 2GB");
+});
+
+test("trains adapters where engine.lora says so, of rank 16 on all projections where it says no more", () => {
+  expect(parse(files).engine.lora).toBeUndefined();
+  expect(parse(files, "engine.lora={}").engine.lora).toEqual({ rank: 16, alpha: 32, targets: loraTargets });
+  expect(parse(files, "engine.lora.rank=4", "engine.lora.targets=[v_proj]").engine.lora).toEqual({
+    rank: 4,
+    alpha: 32,
+    targets: ["v_proj"],
+  });
+  expect(messageOf(files, "engine.lora.targets=[v_proj, v_proj]")).toContain("a target is named twice");
+  expect(messageOf(files, "engine.lora.targets=[lm_head]")).toContain("engine.lora.targets");
+  expect(messageOf(files, "engine.lora.dropout=0.1")).toContain('unknown key "engine.lora.dropout"');
+  expect(messageOf(yaml, "engine.lora={}")).toContain("adapters are trained beside the weights of a model");
+});
