@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { defaultCacheMemory } from "../engine/cache-budget.ts";
 import { loraTargets } from "../engine/lora-options.ts";
+import { ConfigError } from "../errors.ts";
 import { byteSize } from "../shared/byte-size.ts";
 import { parseRecipe, resolvedYaml } from "./load-recipe.ts";
 
@@ -41,6 +42,16 @@ stages:
 
 function parse(text: string, ...overrides: string[]) {
   return parseRecipe(text, { file: "/recipes/small.yaml", overrides, folder: "/here" });
+}
+
+function messageOf(text: string, ...overrides: string[]): string {
+  try {
+    parse(text, ...overrides);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as ConfigError).message;
+  }
+  throw new Error("the recipe was accepted");
 }
 
 test("a recipe has its relative paths resolved from its own folder, those of overrides from the current one", () => {
