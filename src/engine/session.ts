@@ -1,26 +1,15 @@
 /**
  * Runs a `Graph` with ONNX Runtime on the CPU. Arrays are fed without a copy and results can be written into
  * arrays that the caller owns, so that weights, gradients and moments live in JavaScript and are shared by all
- * graphs.
+ * graphs. A run computes on other threads; until it ends, its arrays are not to be touched.
  */
-import { InferenceSession, type OnnxValue, Tensor as OrtTensor } from "onnxruntime-node";
 import { assert, EngineError } from "../errors.ts";
 import type { Graph, Tensor } from "./graph.ts";
 import { encodeOnnx } from "./onnx.ts";
+import type { Pointer } from "./runtime-functions.ts";
+import { type Feed, RuntimeLibrary, type Weight } from "./runtime-library.ts";
 
-export type Values = Float32Array | BigInt64Array;
-
-/** What is fed: an array with its shape, by input name. */
-export interface Feed {
-  readonly data: Values;
-  readonly shape: readonly number[];
-}
-
-/** What is fixed when a session is made. */
-export interface Weight {
-  readonly data: Float32Array | Uint8Array;
-  readonly shape: readonly number[];
-}
+export type { Feed, Values, Weight } from "./runtime-library.ts";
 
 export interface SessionOptions {
   /** Threads inside one operator. */
@@ -30,25 +19,28 @@ export interface SessionOptions {
 }
 
 export class Session {
-  readonly #session: InferenceSession;
-  private constructor(session: InferenceSession) {
+  readonly #library: RuntimeLibrary;
+  readonly #session: Pointer;
+  /** The session reads these in place. */
+  readonly #weights: ReadonlyMap<string, Weight>;
+  /** Arrays of runs under way, which the library knows by address alone. */
+  readonly #held = new Set<unknown>();
+  #isClosed = false;
+
+  private constructor(library: RuntimeLibrary, session: Pointer, weights: ReadonlyMap<string, Weight>) {
+    this.#library = library;
     this.#session = session;
+    this.#weights = weights;
   }
 
   /** Throws `EngineError` when ONNX Runtime refuses the graph. */
   static async create(graph: Graph, outputs: readonly Tensor[], options: SessionOptions): Promise<Session> {
+    const library = RuntimeLibrary.get();
+    const weights = new Map(graph.weights.map(({ name }) => [name, weight(name, options.weights)]));
+    const { threads } = options;
     try {
-      const session = await InferenceSession.create(encodeOnnx(graph, outputs), {
-        externalData: graph.weights.map(({ name }) => ({ path: name, data: bytesOf(name, options.weights) })),
-        intraOpNumThreads: options.threads,
-        interOpNumThreads: 1,
-        executionMode: "sequential",
-        graphOptimizationLevel: "all",
-        logSeverityLevel: 3,
-        // Idle threads that spin double the time of a step as soon as anything else runs on the machine.
-        extra: { session: { intra_op: { allow_spinning: "0" } } },
-      });
-      return new Session(session);
+      const session = library.createSession(encodeOnnx(graph, outputs), { threads, initializers: weights });
+      return new Session(library, session, weights);
     } catch (cause) {
       throw new EngineError(`ONNX Runtime refused a graph: ${(cause as Error).message}`, { cause });
     }
@@ -63,38 +55,37 @@ export class Session {
     wanted: readonly string[],
     into: ReadonlyMap<string, Feed> = new Map(),
   ): Promise<ReadonlyMap<string, Feed>> {
-    const inputs: Record<string, OnnxValue> = {};
-    for (const [name, feed] of feeds) inputs[name] = ortTensor(feed);
-    const fetches: Record<string, OnnxValue | null> = {};
-    for (const name of wanted) fetches[name] = null;
-    for (const [name, feed] of into) fetches[name] = ortTensor(feed);
-    let results: InferenceSession.OnnxValueMapType;
+    assert(!this.#isClosed, "a session was run after it was closed");
+    const library = this.#library;
+    const inputs = new Map<string, Pointer>();
+    const outputs = new Map<string, Pointer>(wanted.map((name) => [name, 0n]));
+    let results: Pointer[] = [];
+    const held = [feeds, into];
+    this.#held.add(held);
     try {
-      results = await this.#session.run(inputs, fetches as InferenceSession.NullableOnnxValueMapType);
+      for (const [name, feed] of feeds) inputs.set(name, library.tensor(feed));
+      for (const [name, feed] of into) outputs.set(name, library.tensor(feed));
+      results = await library.run(this.#session, inputs, outputs);
+      return new Map(wanted.map((name, index) => [name, library.read(results[index] as Pointer)]));
     } catch (cause) {
       throw new EngineError(`ONNX Runtime failed: ${(cause as Error).message}`, { cause });
+    } finally {
+      this.#held.delete(held);
+      library.release(inputs.values());
+      library.release(results.length > 0 ? results : outputs.values());
     }
-    return new Map(
-      wanted.map((name) => {
-        const tensor = results[name] as OrtTensor;
-        return [name, { data: tensor.data as Values, shape: tensor.dims }];
-      }),
-    );
   }
 
   async close(): Promise<void> {
-    await this.#session.release();
+    assert(this.#held.size === 0, "a session was closed while it ran");
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#library.releaseSession(this.#session);
   }
 }
 
-function bytesOf(name: string, weights: SessionOptions["weights"]): Uint8Array {
-  const data = weights?.get(name)?.data;
-  assert(data, `the weight ${name} has no values`);
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-}
-
-function ortTensor({ data, shape }: Feed): OrtTensor {
-  return data instanceof Float32Array
-    ? new OrtTensor("float32", data, shape)
-    : new OrtTensor("int64", data, shape);
+function weight(name: string, weights: SessionOptions["weights"]): Weight {
+  const feed = weights?.get(name);
+  assert(feed, `the weight ${name} has no values`);
+  return feed;
 }
