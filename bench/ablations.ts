@@ -42,9 +42,9 @@ const variants: readonly Variant[] = [
   { name: "group 1", k: 3, overrides: groupOf(1) },
   { name: "group 4", k: 3, overrides: groupOf(4) },
   { name: "ppo", k: 3, recipe: ppo, overrides: [] },
-  { name: "ppo, shared trunk", k: 3, recipe: ppo, overrides: ["stages.ppo.algorithm.critic.trunk=shared"] },
-  { name: "ppo, lambda 0.95", k: 3, recipe: ppo, overrides: [gae("skip")] },
-  { name: "ppo, lambda 0.95 through passages", k: 3, recipe: ppo, overrides: [gae("states")] },
+  { name: "ppo shared trunk", k: 3, recipe: ppo, overrides: ["stages.ppo.algorithm.critic.trunk=shared"] },
+  { name: "ppo lambda 0.95", k: 3, recipe: ppo, overrides: [gae("skip")] },
+  { name: "ppo lambda 0.95 through passages", k: 3, recipe: ppo, overrides: [gae("states")] },
 ];
 
 export const ablationsBench: Bench = {
