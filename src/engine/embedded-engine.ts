@@ -171,7 +171,7 @@ export class EmbeddedEngine implements Engine {
   async forwardBackward(batch: readonly Datum[], loss: Loss): Promise<LossReport> {
     const { all, trained } = this.#weights;
     // Of no use after the step that follows, and the way back needs the memory.
-    this.#policy.rest();
+    await this.#policy.rest();
     this.#gradients ??= zerosLike(trained);
     return await this.#sequences.forwardBackward(all, batch, {
       loss,

@@ -73,7 +73,9 @@ export class EmbeddedPolicy implements Policy {
   }
 
   /** Gives back the memory of session and cache, which the next completion makes anew; not while one is under way. */
-  rest(): void {
+  async rest(): Promise<void> {
+    // The loop that gave out the last completion ends in the turn after.
+    await nextTurn();
     if (!this.#isRunning) this.invalidate();
   }
 
