@@ -1,10 +1,14 @@
 /**
- * Memory that a model needs, from its shape alone: a first answer before anything is loaded. Weights are float32. What a
- * training step really needs depends on the length of its sequences; this counts one micro-batch of `tokens`.
+ * Memory that a model needs, from its shape alone: told before anything is loaded. All numbers are float32. What a
+ * session takes beside its inputs and outputs was fitted to measured peaks (docs/training-memory.md): it is that of one
+ * layer there and back, and of one piece of a head, since nothing else is computed at once.
  */
 import { headSize, type ModelOptions, parameterCount } from "./model-options.ts";
 
 const floatBytes = 4;
+
+/** Node with ONNX Runtime and its sessions, without a model. */
+export const runtimeBytes = 175e6;
 
 /** Weights twice (our arrays and the copy that is packed for fast products), keys and values of all slots. */
 export function samplingBytes(
@@ -17,19 +21,78 @@ export function samplingBytes(
   return floatBytes * (2 * parameterCount(model) + cache + logits);
 }
 
-/**
- * Weights, gradients, two moments; and for a micro-batch of `sequences` of `tokens` each, what the way back needs of the
- * way there: about nine vectors of the width, four of the feed-forward layer, the heads' vectors, and one matrix of
- * attention weights a layer; two such matrices more, and logits three times, at the widest place.
- */
-export function trainingBytes(
-  model: ModelOptions,
-  { sequences, tokens }: { readonly sequences: number; readonly tokens: number },
-): number {
-  const { layers, width, heads, keyValueHeads, feedForward, vocabularySize } = model;
-  const size = headSize(model);
-  const vectors = 9 * width + 4 * feedForward + (4 * heads + 4 * keyValueHeads) * size;
-  const scores = heads * tokens;
-  const perToken = layers * (vectors + scores) + 2 * scores + 3 * vocabularySize;
-  return floatBytes * (4 * parameterCount(model) + sequences * tokens * perToken);
+/** What is trained: a model, how many numbers it has in all, and how many of them have gradients and moments. */
+export interface TrainedShape {
+  readonly model: ModelOptions;
+  readonly parameters: number;
+  readonly trained: number;
+  /** Whether the moments lie on disk. */
+  readonly momentsOnDisk?: boolean;
+}
+
+/** A micro-batch of at most `tokens` tokens in sequences of at most `time`, of which `keptLayers` layers keep their insides. */
+export interface MicroBatchShape {
+  readonly tokens: number;
+  readonly time: number;
+  readonly keptLayers: number;
+}
+
+/** Bytes of a training step by what they are for. */
+export interface TrainingMemory {
+  readonly weights: number;
+  readonly gradients: number;
+  readonly moments: number;
+  /** Hidden states between layers, and what the first `keptLayers` layers keep. */
+  readonly activations: number;
+  /** Inside the sessions of a layer and of the head. */
+  readonly workspace: number;
+  readonly runtime: number;
+  /** All of it. */
+  readonly peak: number;
+}
+
+/** The peak memory of one step of training, nothing else in the process. */
+export function trainingMemory(shape: TrainedShape, microBatch: MicroBatchShape): TrainingMemory {
+  const { model, parameters, trained } = shape;
+  const weights = floatBytes * parameters;
+  const gradients = floatBytes * trained;
+  const moments = shape.momentsOnDisk ? 0 : 2 * floatBytes * trained;
+  const activations = floatBytes * activationFloats(model, microBatch);
+  const workspace = floatBytes * (layerFloats(model, microBatch) + headFloats(model, microBatch));
+  const runtime = runtimeBytes;
+  const peak = weights + gradients + moments + activations + workspace + runtime;
+  return { weights, gradients, moments, activations, workspace, runtime, peak };
+}
+
+/** Numbers that a layer keeps for each token: its queries, keys, values, attended values, middle, gate and up. */
+export function keptFloats(model: ModelOptions): number {
+  const { width, heads, keyValueHeads, feedForward } = model;
+  return (2 * heads + 2 * keyValueHeads) * headSize(model) + width + 2 * feedForward;
+}
+
+function activationFloats(model: ModelOptions, { tokens, keptLayers }: MicroBatchShape): number {
+  const { layers, width } = model;
+  // Between layers; two gradients; the selected rows with their gradient; and one of a layer that runs again.
+  const hidden = (layers + 1 + 2 + 2 + 1) * width;
+  const kept = Math.min(layers, keptLayers < layers ? keptLayers + 1 : layers);
+  return tokens * (hidden + kept * keptFloats(model));
+}
+
+/** Matrices of attention scores, and vectors of a token, that the sessions of a layer hold at their widest places. */
+const scoreMatrices = 6.5;
+const widthVectors = 7;
+const feedForwardVectors = 7;
+
+function layerFloats(model: ModelOptions, { tokens, time }: MicroBatchShape): number {
+  const vectors = widthVectors * model.width + feedForwardVectors * model.feedForward;
+  return tokens * (scoreMatrices * model.heads * Math.min(time, tokens) + vectors);
+}
+
+/** Logits, their log-softmax, probabilities, and gradient. */
+const logitMatrices = 4;
+/** As `rowsOfPiece`. */
+const pieceFloats = 48 * 2 ** 20;
+
+function headFloats({ vocabularySize }: ModelOptions, { tokens }: MicroBatchShape): number {
+  return logitMatrices * Math.min(tokens * vocabularySize, Math.max(16 * vocabularySize, pieceFloats / 3));
 }

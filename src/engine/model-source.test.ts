@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { ConfigError, FileError } from "../errors.ts";
 import { knownModels } from "./known-models.ts";
-import { samplingBytes, trainingBytes } from "./memory-estimate.ts";
+import { samplingBytes, trainingMemory } from "./memory-estimate.ts";
 import { openModelFiles } from "./model-files.ts";
 import { parameterCount } from "./model-options.ts";
 import { locateModel, parseModelSource } from "./model-source.ts";
@@ -81,8 +81,13 @@ test("memory grows with sequences and tokens, and training needs more than sampl
     const sampling = samplingBytes(model, { slots: 1, tokens: 1024 });
     expect(sampling).toBeGreaterThan(8 * parameterCount(model));
     expect(samplingBytes(model, { slots: 8, tokens: 1024 })).toBeGreaterThan(sampling);
-    const training = trainingBytes(model, { sequences: 1, tokens: 1024 });
-    expect(training).toBeGreaterThan(sampling);
-    expect(trainingBytes(model, { sequences: 2, tokens: 1024 })).toBeGreaterThan(training);
+    const parameters = parameterCount(model);
+    const training = (tokens: number): number =>
+      trainingMemory(
+        { model, parameters, trained: parameters },
+        { tokens, time: 1024, keptLayers: model.layers },
+      ).peak;
+    expect(training(1024)).toBeGreaterThan(sampling);
+    expect(training(2048)).toBeGreaterThan(training(1024));
   }
 });

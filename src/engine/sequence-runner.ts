@@ -18,8 +18,8 @@ import { type Sequences, Trunk } from "./trunk.ts";
 export interface SequenceRunnerOptions extends SessionOptions {
   /** Most tokens of one micro-batch, padding included. */
   readonly tokenBudget: number;
-  /** Layers that keep what their way back needs; the others compute it again. */
-  readonly keptLayers: number;
+  /** Layers that keep what their way back needs; the others compute it again. Absent: all. */
+  readonly keptLayers?: number;
 }
 
 /** What a head is applied to: sequences, and of each the positions that matter. */
@@ -124,7 +124,7 @@ export class SequenceRunner {
     { head, gradients, ...reading }: Reading<T> & { readonly gradients: ParameterSet },
   ): Promise<TrainingReport> {
     const values = batch.map(({ inputs }) => new Float32Array(inputs.length));
-    const keptLayers = this.#options.keptLayers;
+    const keptLayers = this.#options.keptLayers ?? this.#adapted.model.layers;
     const hasTrunk =
       [...gradients.keys()].some((name) => !head.parameters.has(name)) ||
       gradients.has("model.embed_tokens.weight");

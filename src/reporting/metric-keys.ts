@@ -56,6 +56,7 @@ const described = {
     "Loss per trained token: cross-entropy in supervised stages, the surrogate in RL stages.",
   ],
   "loss/tokens": ["tokens", "Tokens that carried loss in this step."],
+  "loss/padding": ["share", "Padding among the tokens that were computed for the update, at most 0.15."],
   "gradient/norm": [
     "1",
     "Euclidean norm of the gradient before clipping, mean over the updates of the step.",

@@ -10,6 +10,7 @@ import { random } from "../shared/random.ts";
 import { goldTitles } from "./gold-titles.ts";
 import type { Lesson } from "./lesson.ts";
 import { questionsOfStep } from "./question-order.ts";
+import { paddingShare } from "./update-metrics.ts";
 
 /** Trains step `step` (from 0) and returns its metrics. */
 export async function supervisedStep(
@@ -53,6 +54,7 @@ export async function supervisedStep(
     ...counts,
     "loss/value": report.loss,
     "loss/tokens": batch.trainedTokens,
+    "loss/padding": paddingShare(batch.tokens, report.paddedTokens),
     "gradient/norm": gradientNorm,
     "optimizer/learningRate": rate,
     "optimizer/updates": 1,

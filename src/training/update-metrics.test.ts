@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { Minibatch } from "../algorithm/minibatch.ts";
+import type { LossReport } from "../engine/engine.ts";
 import { TrainingError } from "../errors.ts";
 import { UpdateMetrics } from "./update-metrics.ts";
 
 const setting = { loss: { type: "crossEntropy" } as const, learningRate: 0.1, kl: undefined };
 
 /** A batch of three sampled tokens whose log-probabilities in training are off by `difference`. */
-function off(difference: number): [Minibatch, { loss: number; logprobs: Float32Array[] }] {
+function off(difference: number): [Minibatch, LossReport] {
   const sampled = Float32Array.of(-1, -2, -0.5);
   const datum = {
     inputs: Int32Array.of(1, 2, 3),
@@ -14,8 +15,9 @@ function off(difference: number): [Minibatch, { loss: number; logprobs: Float32A
     weights: Float32Array.of(1, 1, 1),
     logprobs: sampled,
   };
-  const batch = { data: [datum], tokens: 3, trainedTokens: 3 };
-  return [batch, { loss: 1, logprobs: [sampled.map((logprob) => logprob - difference)] }];
+  const batch = { data: [datum], tokens: 3, trainedTokens: 3, epoch: 0 };
+  const logprobs = [sampled.map((logprob) => logprob - difference)];
+  return [batch, { loss: 1, logprobs, paddedTokens: 4 }];
 }
 
 function metricsOf(weights: string | undefined): UpdateMetrics {
@@ -37,6 +39,7 @@ describe("what sampled and what is trained", () => {
     metrics.add(batch, report, 1);
     const row = metrics.row(1);
     expect(row["parity/maxLogprobDifference"]).toBeCloseTo(0.1);
+    expect(row["loss/padding"]).toBe(0.25);
     // k3: exp(-0.1) - 1 + 0.1.
     expect(row["parity/klDivergence"]).toBeCloseTo(0.004837);
   });

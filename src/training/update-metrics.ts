@@ -27,6 +27,7 @@ export class UpdateMetrics {
   #updates = 0;
   #tokens = 0;
   #trainedTokens = 0;
+  #paddedTokens = 0;
   #ratioMax = 1;
   #sampler: { readonly difference: number; readonly klDivergence: number } | undefined;
 
@@ -64,6 +65,7 @@ export class UpdateMetrics {
     this.#updates++;
     this.#tokens += batch.tokens;
     this.#trainedTokens += batch.trainedTokens;
+    this.#paddedTokens += report.paddedTokens;
     this.#ratioMax = Math.max(this.#ratioMax, diagnostics.ratioMax);
     this.#addMean("loss/value", report.loss);
     this.#addMean("gradient/norm", gradientNorm);
@@ -92,6 +94,7 @@ export class UpdateMetrics {
       ...means,
       "ratio/max": this.#ratioMax,
       "rate/tokens": this.#tokens / seconds,
+      "loss/padding": paddingShare(this.#tokens, this.#paddedTokens),
       ...(this.#sampler && {
         "parity/maxLogprobDifference": this.#sampler.difference,
         "parity/klDivergence": this.#sampler.klDivergence,
@@ -102,4 +105,9 @@ export class UpdateMetrics {
   #addMean(key: string, value: number): void {
     this.#sums.set(key, (this.#sums.get(key) ?? 0) + value);
   }
+}
+
+/** The share of the computed tokens that was padding; data without any weight are not computed. */
+export function paddingShare(tokens: number, paddedTokens: number): number {
+  return paddedTokens === 0 ? 0 : Math.max(0, 1 - tokens / paddedTokens);
 }

@@ -2,7 +2,7 @@
 import { copyFile, link, mkdir, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type KnownModel, knownModels } from "../../engine/known-models.ts";
-import { samplingBytes, trainingBytes } from "../../engine/memory-estimate.ts";
+import { samplingBytes, trainingMemory } from "../../engine/memory-estimate.ts";
 import type { ModelFiles } from "../../engine/model-files.ts";
 import { parameterCount } from "../../engine/model-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
@@ -56,9 +56,13 @@ export const modelsCommand = defineCommand({
 const tokens = 1024;
 
 function needs({ model }: Pick<KnownModel, "model">): { sampling: number; training: number } {
+  const parameters = parameterCount(model);
   return {
     sampling: samplingBytes(model, { slots: 8, tokens }),
-    training: trainingBytes(model, { sequences: 1, tokens }),
+    training: trainingMemory(
+      { model, parameters, trained: parameters },
+      { tokens, time: tokens, keptLayers: model.layers },
+    ).peak,
   };
 }
 

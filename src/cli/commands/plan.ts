@@ -1,7 +1,8 @@
-/** `forager plan`: what an index would take, before anything is built. */
+/** `forager plan`: what an index or a training would take, before anything is built. */
 import { newCorpusReport } from "../../corpus/corpus-report.ts";
 import { readCorpora } from "../../corpus/read-corpora.ts";
 import { readingOptions } from "../../corpus/reading-options.ts";
+import { UsageError } from "../../errors.ts";
 import { formatMegabytes } from "../../reporting/megabytes.ts";
 import { formatDuration } from "../../reporting/progress.ts";
 import type { Encoder } from "../../retrieval/dense/encoder.ts";
@@ -11,24 +12,42 @@ import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
 import { indexSettings } from "../index-settings.ts";
+import { isRecipePath, planRecipe } from "../plan-recipe.ts";
 
 export const planCommand = defineCommand({
   name: "plan",
-  summary: "Estimate time, memory and disk of an index before it is built.",
+  summary: "Estimate time, memory and disk of an index or of a training before it starts.",
   details:
-    "The first passages are read and indexed for real, into a temporary folder, and scaled to the whole corpus. Takes\n" +
-    "the options of forager index.",
-  args: [{ name: "CORPUS", doc: "files or folders, as for forager index", isRepeated: true }],
+    "Of a corpus, the first passages are read and indexed for real, into a temporary folder, and scaled to the whole;\n" +
+    "takes the options of forager index. Of a recipe (.yaml), memory follows from the shape of the model and time from\n" +
+    "a second of matrix products; nothing is downloaded or allocated. Exits with 1 where the training does not fit.",
+  args: [
+    {
+      name: "CORPUS",
+      doc: "files or folders, as for forager index; or one recipe",
+      isRepeated: true,
+    },
+  ],
   options: {
     dense: { type: "text", value: "MODEL", doc: "Plan vectors by this encoder too." },
     format: { type: "text", value: "NAME", doc: "Format of the files; default: by name and content." },
     encoding: { type: "text", value: "NAME", doc: "Encoding of texts; default UTF-8." },
     tokenizer: tokenizerFlag,
     memory: { type: "integer", value: "MIB", least: 16, doc: "As for forager index; default 256." },
-    set: { type: "list", value: "KEY=VALUE", doc: "As for forager index; repeatable." },
+    set: { type: "list", value: "KEY=VALUE", doc: "As for forager index, or forager train; repeatable." },
   },
-  examples: ["plan passages.jsonl.gz", "plan wiki-18.jsonl --dense models/e5-base-v2 --json"],
+  examples: [
+    "plan passages.jsonl.gz",
+    "plan wiki-18.jsonl --dense models/e5-base-v2 --json",
+    "plan recipes/lab.yaml --json",
+  ],
   async run({ args, options }, io) {
+    if (args.some(isRecipePath)) {
+      const { set, ...others } = options;
+      if (args.length > 1 || Object.values(others).some((value) => value !== undefined))
+        throw new UsageError("plan: a recipe is planned alone, with --set as its only option");
+      return await planRecipe(args[0] as string, set, io);
+    }
     const settings = indexSettings({ ...options, strict: false });
     let share = 0;
     const passages = readCorpora(args, {

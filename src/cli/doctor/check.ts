@@ -2,7 +2,7 @@
 
 import type { Recipe } from "../../config/recipe.ts";
 import type { Passage } from "../../corpus/passage.ts";
-import type { Engine } from "../../engine/engine.ts";
+import type { EmbeddedEngine } from "../../engine/embedded-engine.ts";
 import type { TrainingData } from "../../training/setup.ts";
 
 export interface Check {
@@ -22,7 +22,7 @@ export interface DataPatient {
 
 /** The same with its model. */
 export interface Patient extends DataPatient {
-  readonly engine: Engine;
+  readonly engine: EmbeddedEngine;
 }
 
 /** Examinations that need not see everything look at this many questions or passages, spread evenly. */

@@ -1,60 +1,24 @@
 /**
  * Examinations of this machine: does the model fit into memory, how long will the training take, can the run be
- * written. Time is measured on one full micro-batch and a short decoding; the rest is arithmetic, good to a factor
- * of two.
+ * written. Time is measured on one full micro-batch and a short decoding, memory is planned from the model's shape.
  */
-import { totalmem } from "node:os";
 import type { Datum } from "../../algorithm/datum.ts";
-import type { Recipe } from "../../config/recipe.ts";
-import type { Engine } from "../../engine/engine.ts";
 import { findCodec } from "../../environment/codecs.ts";
 import { formatDuration } from "../../reporting/progress.ts";
 import { engineOptions } from "../../training/engine-options.ts";
+import { gigabytes, memoryProblem, planMemory } from "../../training/plan-training.ts";
 import { inspectFolder } from "../new-path.ts";
 import type { Check, Patient } from "./check.ts";
 
-const gigabyte = 2 ** 30;
-
-/**
- * Weights (4 bytes each parameter), of what is trained gradients, two moments (12 more), a frozen copy for KL (4
- * more) and all of it again for a critic with a trunk of its own, with adapters the copy that is sampled from;
- * activations, logits, cache.
- */
+/** Training, frozen copies and sampling together, from the shape of the model. */
 export function checkMemory({ recipe, engine }: Patient): Check {
-  const algorithms = recipe.stages.flatMap((stage) =>
-    stage.type === "reinforcement" ? [stage.algorithm] : [],
-  );
-  const referenceBytes = algorithms.some(({ kl }) => kl) ? 4 : 0;
-  const criticBytes = algorithms.some((options) => options.type === "ppo" && options.critic.trunk === "own")
-    ? 16
-    : 0;
-  const { parameterCount, trainableParameterCount } = engine;
-  const isAdapted = trainableParameterCount < parameterCount;
-  const weights =
-    parameterCount * (isAdapted ? 8 : 4) + trainableParameterCount * (12 + referenceBytes + criticBytes);
-  const bytes = weights + activationBytes(recipe, engine) + runtimeBytes;
-  const available = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  const detail = `about ${size(bytes)} for ${(engine.parameterCount / 1e6).toFixed(1)} M parameters, ${size(available)} available`;
-  if (bytes < 0.9 * available) return { name: "memory", ok: true, detail };
-  const fix = "lower engine.tokenBudget, use a smaller model, or a larger machine";
-  return { name: "memory", ok: false, detail, fix };
-}
-
-/** Node with ONNX Runtime before any model. */
-const runtimeBytes = 0.25 * gigabyte;
-
-/** About 40 numbers of the width for each token and layer forward and backward; a checkpoint's shape is guessed from its size. */
-function activationBytes(recipe: Recipe, engine: Engine): number {
-  const {
-    model,
-    engine: { tokenBudget },
-  } = recipe;
-  const width = model.type === "fresh" ? model.width : Math.cbrt(engine.parameterCount / 2);
-  const layers = model.type === "fresh" ? model.layers : engine.parameterCount / (12 * width * width);
-  const training = 40 * tokenBudget * width * layers + 3 * tokenBudget * engine.tokenizer.vocabularySize;
-  const { maxSlots, cacheMemory } = engineOptions(recipe);
-  const cache = 4 * 2 * maxSlots * engine.contextLength * width * layers;
-  return 4 * training + Math.min(cache, cacheMemory ?? cache);
+  const plan = planMemory(recipe, engine.model);
+  const problem = memoryProblem(recipe, plan);
+  const { tokenBudget, keptLayers } = plan.training;
+  const again = engine.model.layers - keptLayers;
+  const detail = `about ${gigabytes(plan.peak)} for ${(engine.parameterCount / 1e6).toFixed(1)} M parameters, ${gigabytes(plan.available)} available; micro-batches of ${tokenBudget} tokens${again === 0 ? "" : `, ${again} of ${engine.model.layers} layers computed twice`}`;
+  if (problem === undefined) return { name: "memory", ok: true, detail };
+  return { name: "memory", ok: false, detail, fix: problem };
 }
 
 export interface Speed {
@@ -68,7 +32,7 @@ export interface Speed {
 export async function measureSpeed({ recipe, engine }: Patient, now: () => number): Promise<Speed> {
   const length = Math.min(engine.contextLength, 256) - 1;
   const batch = Array.from(
-    { length: Math.max(1, Math.floor(recipe.engine.tokenBudget / (length + 1))) },
+    { length: Math.max(1, Math.floor(engine.trainingPlan.tokenBudget / (length + 1))) },
     () => evenDatum(length),
   );
   await engine.forwardBackward(batch, { type: "crossEntropy" });
@@ -142,8 +106,4 @@ export async function checkFolder(folder: string): Promise<Check> {
   const { existing, problem } = await inspectFolder(folder);
   if (problem === undefined) return { name: "folder", ok: true, detail: `${existing} can be written` };
   return { name: "folder", ok: false, detail: problem, fix: "choose another folder for runs" };
-}
-
-function size(bytes: number): string {
-  return bytes >= gigabyte ? `${(bytes / gigabyte).toFixed(1)} GB` : `${(bytes / 2 ** 20).toFixed(0)} MB`;
 }
