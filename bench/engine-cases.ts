@@ -4,6 +4,8 @@ import { type ModelOptions, modelOptionsSchema } from "../src/engine/model-optio
 export type Work =
   /** `steps` optimiser updates on `batch` sequences of `length` tokens. */
   | { readonly op: "train"; readonly batch: number; readonly length: number; readonly steps: number }
+  /** The log-probabilities of the token after `batch` prompts of `length` tokens, and no more. */
+  | { readonly op: "prefill"; readonly batch: number; readonly length: number }
   /** `tokens` greedy tokens after prompts of `prompt` tokens, `batch` sequences at once. */
   | { readonly op: "decode"; readonly batch: number; readonly prompt: number; readonly tokens: number };
 
@@ -48,6 +50,12 @@ export const engineCases: readonly EngineCase[] = [
     about: "SmolLM2-135M's shape, 2 × 512 tokens, 1 update a round",
     model: smol,
     work: { op: "train", batch: 2, length: 512, steps: 1 },
+  },
+  {
+    name: "prefill-135m",
+    about: "SmolLM2-135M's shape, 4 prompts of 256 tokens",
+    model: smol,
+    work: { op: "prefill", batch: 4, length: 256 },
   },
   { name: "decode-tiny-16", about: "1.1 M parameters, 16 sequences", model: tiny, work: decoding(16) },
   { name: "decode-tiny-32", about: "1.1 M parameters, 32 sequences", model: tiny, work: decoding(32) },

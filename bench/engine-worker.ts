@@ -8,10 +8,12 @@ import type { ModelOptions } from "../src/engine/model-options.ts";
 import { type Random, random } from "../src/shared/random.ts";
 import type { Work } from "./engine-cases.ts";
 import { idsOnly } from "./ids-only.ts";
+import { productRate } from "./matrix-product.ts";
 
 type Request =
   | { readonly op: "prepare"; readonly model: ModelOptions; readonly threads: number }
   | { readonly op: "peak" }
+  | { readonly op: "product"; readonly threads: number }
   | Work;
 
 const adam: AdamOptions = {
@@ -54,7 +56,16 @@ function randomDatum(source: Random, length: number, vocabularySize: number): Da
   return { inputs: ids.slice(0, -1), targets: ids.slice(1), weights };
 }
 
-async function decode({ batch, prompt, tokens }: Extract<Work, { op: "decode" }>): Promise<object> {
+async function prefill({ batch, length }: Extract<Work, { op: "prefill" }>): Promise<object> {
+  const { seconds } = await decode({ op: "decode", batch, prompt: length, tokens: 1 });
+  return { seconds, tokens: batch * length };
+}
+
+async function decode({
+  batch,
+  prompt,
+  tokens,
+}: Extract<Work, { op: "decode" }>): Promise<{ seconds: number; tokens: number }> {
   const size = engine().tokenizer.vocabularySize;
   const contexts = Array.from({ length: batch }, (_, seed) => ({
     text: "",
@@ -74,8 +85,12 @@ async function answer(request: Request): Promise<object> {
       return await prepare(request.model, request.threads);
     case "train":
       return await train(request);
+    case "prefill":
+      return await prefill(request);
     case "decode":
       return await decode(request);
+    case "product":
+      return { rate: await productRate(request.threads) };
     case "peak":
       return { bytes: process.resourceUsage().maxRSS * 1024 };
   }

@@ -1,7 +1,8 @@
 /**
  * The embedded engine against PyTorch 2 on the same CPU: training tokens per second (forward, backward, clipping,
  * AdamW) and greedy decoding tokens per second against transformers `generate`, fp32, random weights, equal thread
- * counts, interleaved rounds. Python is found by FORAGER_PYTHON (default `python3`); without torch only our
+ * counts, interleaved rounds. Training is also set against `torch.compile` and bf16 autocast, and against the fastest
+ * matrix product of this machine. Python is found by FORAGER_PYTHON (default `python3`); without torch only our
  * side is measured, and the table says so.
  */
 import { availableParallelism } from "node:os";
@@ -9,11 +10,13 @@ import { fileURLToPath } from "node:url";
 import type { Bench } from "./bench.ts";
 import { integerOptions } from "./bench.ts";
 import { type EngineCase, engineCases } from "./engine-cases.ts";
+import { trainingOperations } from "./matrix-product.ts";
 import {
   type Comparison,
   formatBytes,
+  formatNumber,
   formatSummary,
-  interleave,
+  interleaveAll,
   markdownTable,
   ratios,
   type Side,
@@ -23,6 +26,10 @@ import { Worker, WorkerError } from "./worker.ts";
 
 interface Result extends Comparison {
   readonly case: string;
+  /** Of a training: rounds of the peer's other ways to train, by name. */
+  readonly variants: Readonly<Record<string, readonly number[]>>;
+  /** Of a training: useful operations per second over those of the fastest matrix product. */
+  readonly shareOfProduct: number | undefined;
   readonly ourPeakBytes: number;
   readonly peerPeakBytes: number | undefined;
 }
@@ -41,13 +48,17 @@ export const engineBench: Bench = {
     const cases = chooseCases(options.cases);
     const peer = await findPeer();
     const results: Result[] = [];
+    const fastestProduct = cases.some(({ work }) => work.op === "train")
+      ? await measureProduct(options.threads, peer)
+      : Number.NaN;
     for (const chosen of cases) {
-      const result = await measureCase(chosen, options, peer);
+      const result = await measureCase(chosen, { ...options, fastestProduct }, peer);
       process.stderr.write(`${markdownRow(result).join(" | ")}\n`);
       results.push(result);
     }
-    const data = { threads: options.threads, peer: peer?.name, results };
-    return { markdown: render(results, options.threads, peer), data };
+    const { threads } = options;
+    const data = { threads, peer: peer?.name, fastestProduct, results };
+    return { markdown: render(results, { threads, fastestProduct }, peer), data };
   },
 };
 
@@ -82,53 +93,94 @@ const local = (path: string): string => fileURLToPath(new URL(path, import.meta.
 const startPeer = (python: string): Worker => new Worker(python, [local("peers/torch_engine.py")]);
 const startOurs = (): Worker => new Worker(process.execPath, ["--import", "tsx", local("engine-worker.ts")]);
 
+/** The peer's other ways to train. */
+const trainingModes = { "torch.compile": "compile", "bf16 autocast": "bf16" };
+
+/** Operations per second of the faster of both sides' matrix products. */
+async function measureProduct(threads: number, peer: Peer | undefined): Promise<number> {
+  const workers = [startOurs(), ...(peer === undefined ? [] : [startPeer(peer.python)])];
+  try {
+    const rates: number[] = [];
+    for (const worker of workers) rates.push(Number((await worker.request("product", { threads })).rate));
+    return Math.max(...rates);
+  } finally {
+    for (const worker of workers) worker.close();
+  }
+}
+
+interface Setting {
+  readonly rounds: number;
+  readonly threads: number;
+  readonly fastestProduct: number;
+}
+
 /** Each case has fresh processes on both sides, so that its peak memory is its own. */
 async function measureCase(
-  chosen: EngineCase,
-  { rounds, threads }: { readonly rounds: number; readonly threads: number },
+  { name, about, model, work }: EngineCase,
+  { rounds, threads, fastestProduct }: Setting,
   peer: Peer | undefined,
 ): Promise<Result> {
-  process.stderr.write(`${chosen.name}: ${chosen.about}\n`);
-  const ours = startOurs();
-  const other = peer === undefined ? undefined : startPeer(peer.python);
+  process.stderr.write(`${name}: ${about}\n`);
+  const modes = Object.entries(peer !== undefined && work.op === "train" ? trainingModes : {});
+  const workers: Record<string, Worker> = { ours: startOurs() };
+  if (peer !== undefined)
+    for (const side of ["peer", ...modes.map(([mode]) => mode)]) workers[side] = startPeer(peer.python);
   try {
-    for (const worker of [ours, other]) await worker?.request("prepare", { model: chosen.model, threads });
-    const { op, ...work } = chosen.work;
-    const side = (worker: Worker): Side => {
-      return async () => {
-        const { seconds, tokens } = await worker.request(op, work);
+    const sides: Record<string, Side> = {};
+    for (const [side, worker] of Object.entries(workers)) {
+      await worker.request("prepare", { model, threads });
+      const { op, ...rest } = { ...work, ...(side in trainingModes && { mode: new Map(modes).get(side) }) };
+      sides[side] = async () => {
+        const { seconds, tokens } = await worker.request(op, rest);
         return { seconds: Number(seconds), tokens: Number(tokens) };
       };
-    };
-    const comparison = await interleave(rounds, side(ours), other && side(other));
-    const peak = async (worker: Worker): Promise<number> => Number((await worker.request("peak")).bytes);
+    }
+    const { ours = [], peer: plain = [], ...variants } = await interleaveAll(rounds, sides);
+    const peak = async (side: string): Promise<number> =>
+      Number((await workers[side]?.request("peak"))?.bytes);
+    const rate = summarise(ours).median;
     return {
-      case: chosen.name,
-      ...comparison,
-      ourPeakBytes: await peak(ours),
-      peerPeakBytes: other && (await peak(other)),
+      case: name,
+      ours,
+      peer: plain,
+      variants,
+      shareOfProduct:
+        work.op === "train" ? (rate * trainingOperations(model, work.length)) / fastestProduct : undefined,
+      ourPeakBytes: await peak("ours"),
+      peerPeakBytes: peer && (await peak("peer")),
     };
   } finally {
-    ours.close();
-    other?.close();
+    for (const worker of Object.values(workers)) worker.close();
   }
 }
 
 function markdownRow(result: Result): string[] {
-  const isCompared = result.peer.length > 0;
+  const { ours, peer, variants, shareOfProduct } = result;
+  const ratio = (other: readonly number[] | undefined): string =>
+    other === undefined || other.length === 0 ? "" : formatSummary(summarise(ratios({ ours, peer: other })));
   return [
     result.case,
-    formatSummary(summarise(result.ours)),
-    isCompared ? formatSummary(summarise(result.peer)) : "not measured",
-    isCompared ? formatSummary(summarise(ratios(result))) : "",
+    formatSummary(summarise(ours)),
+    peer.length > 0 ? formatSummary(summarise(peer)) : "not measured",
+    ratio(peer),
+    ...Object.keys(trainingModes).map((mode) => ratio(variants[mode])),
+    shareOfProduct === undefined ? "" : `${Math.round(100 * shareOfProduct)} %`,
     formatBytes(result.ourPeakBytes),
     result.peerPeakBytes === undefined ? "" : formatBytes(result.peerPeakBytes),
   ];
 }
 
-function render(results: readonly Result[], threads: number, peer: Peer | undefined): string {
-  const rows = results.map(markdownRow);
-  const head = ["case", "Forager tokens/s", "peer tokens/s", "ratio", "Forager peak", "peer peak"];
-  const note = `Median (min-max) of interleaved rounds, ${threads} threads; peer: ${peer?.name ?? "none (PyTorch not found)"}.`;
-  return `${markdownTable(head, rows)}\n\n${note}`;
+function render(
+  results: readonly Result[],
+  { threads, fastestProduct }: Pick<Setting, "threads" | "fastestProduct">,
+  peer: Peer | undefined,
+): string {
+  const others = Object.keys(trainingModes).map((mode) => `ratio to ${mode}`);
+  const rates = ["Forager tokens/s", "peer tokens/s", "ratio", ...others, "share of peak product"];
+  const head = ["case", ...rates, "Forager peak", "peer peak"];
+  const product = Number.isNaN(fastestProduct)
+    ? ""
+    : ` Fastest fp32 product of two 2,048 × 2,048 matrices: ${formatNumber(fastestProduct / 1e9)} Gflop/s.`;
+  const note = `Median (min-max) of interleaved rounds, ${threads} threads; peer: ${peer?.name ?? "none (PyTorch not found)"}.${product}`;
+  return `${markdownTable(head, results.map(markdownRow))}\n\n${note}`;
 }

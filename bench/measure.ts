@@ -22,12 +22,21 @@ const warmUpRounds = 2;
 
 /** Runs `rounds` rounds of each side in turn after the warm-up; without a peer, ours alone. */
 export async function interleave(rounds: number, ours: Side, peer: Side | undefined): Promise<Comparison> {
-  const rates: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
+  const rates = await interleaveAll(rounds, { ours, ...(peer && { peer }) });
+  return { ours: rates.ours, peer: rates.peer ?? [] };
+}
+
+/** The same with any number of sides; units per second of each round, by side. */
+export async function interleaveAll<Name extends string>(
+  rounds: number,
+  sides: Readonly<Record<Name, Side>>,
+): Promise<Record<Name, number[]>> {
+  const names = Object.keys(sides) as Name[];
+  const rates = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
   for (let round = 1 - warmUpRounds; round <= rounds; round++) {
-    for (const [name, side] of [["ours", ours] as const, ["peer", peer] as const]) {
-      if (side === undefined) continue;
+    for (const name of names) {
       await pause(300); // thread pools spin for a while after their last task; let the other side's come to rest
-      const { seconds, tokens } = await side();
+      const { seconds, tokens } = await sides[name]();
       if (round > 0) rates[name].push(tokens / seconds);
     }
   }

@@ -4,7 +4,10 @@ The peer of `npm run bench -- engine`: PyTorch and Hugging Face transformers on 
 Answers one JSON object a line on standard output to each JSON line on standard input (see bench/worker.ts):
   {"op": "info"}                                        versions
   {"op": "prepare", "model": {...}, "threads": n}       a Llama of this shape with random weights
-  {"op": "train", "batch", "length", "steps"}           forward, cross-entropy, backward, AdamW on random tokens
+  {"op": "train", "batch", "length", "steps"}           forward, cross-entropy, backward, AdamW on random tokens;
+                                                        "mode" is "eager" (default), "compile" (torch.compile) or "bf16" (autocast)
+  {"op": "prefill", "batch", "length"}                  one forward pass that fills the cache, logits of the last token
+  {"op": "product", "threads"}                          operations per second of a product of two square matrices in fp32
   {"op": "decode", "batch", "prompt", "tokens"}         greedy `generate` with its default cache
   {"op": "peak"}                                        largest resident memory of this process so far, bytes
 """
@@ -14,7 +17,7 @@ import resource
 import sys
 import time
 
-MODEL, OPTIMIZER, SHAPE = None, None, None
+MODEL, OPTIMIZER, SHAPE, COMPILED = None, None, None, None
 
 
 def info(_):
@@ -55,24 +58,56 @@ def prepare(request):
 
 
 def train(request):
-    global OPTIMIZER
+    global OPTIMIZER, COMPILED
+    import contextlib
+
     import torch
 
     if OPTIMIZER is None:
         OPTIMIZER = torch.optim.AdamW(MODEL.parameters(), lr=1e-4, weight_decay=0.01)
     MODEL.train()
+    mode = request.get("mode", "eager")
+    if mode == "compile":
+        COMPILED = COMPILED or torch.compile(MODEL)
+    forward = COMPILED if mode == "compile" else MODEL
+    precision = torch.autocast("cpu", torch.bfloat16) if mode == "bf16" else contextlib.nullcontext()
     size = (request["batch"], request["length"] + 1)
     ids = torch.randint(0, SHAPE["vocabularySize"], size)
     start = time.perf_counter()
     for _ in range(request["steps"]):
-        logits = MODEL(input_ids=ids[:, :-1], use_cache=False).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        with precision:
+            logits = forward(input_ids=ids[:, :-1], use_cache=False).logits
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(MODEL.parameters(), 1.0)
         OPTIMIZER.step()
         OPTIMIZER.zero_grad()
     seconds = time.perf_counter() - start
     return {"seconds": seconds, "tokens": request["steps"] * request["batch"] * request["length"]}
+
+
+def prefill(request):
+    import torch
+
+    MODEL.eval()
+    ids = torch.randint(0, SHAPE["vocabularySize"], (request["batch"], request["length"]))
+    start = time.perf_counter()
+    with torch.inference_mode():
+        MODEL(input_ids=ids, use_cache=True, logits_to_keep=1).logits.log_softmax(-1)
+    return {"seconds": time.perf_counter() - start, "tokens": request["batch"] * request["length"]}
+
+
+def product(request):
+    import torch
+
+    torch.set_num_threads(request["threads"])
+    size, fastest = 2048, 0.0
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    for _ in range(8):
+        start = time.perf_counter()
+        a @ b
+        fastest = max(fastest, 2 * size**3 / (time.perf_counter() - start))
+    return {"rate": fastest}
 
 
 def decode(request):
@@ -97,7 +132,7 @@ def peak(_):
     return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
 
-OPERATIONS = {"info": info, "prepare": prepare, "train": train, "decode": decode, "peak": peak}
+OPERATIONS = {"info": info, "prepare": prepare, "train": train, "prefill": prefill, "product": product, "decode": decode, "peak": peak}
 
 for line in sys.stdin:
     message = json.loads(line)
