@@ -11,6 +11,7 @@ import { grpoBench } from "./grpo.ts";
 import { lanceBench } from "./lance.ts";
 import { lexicalBench } from "./lexical.ts";
 import { formatBytes } from "./measure.ts";
+import { quantisationBench } from "./quantisation.ts";
 import { quickstartBench } from "./quickstart.ts";
 import { retrievalBench } from "./retrieval.ts";
 import { rolloutBench } from "./rollout.ts";
@@ -24,6 +25,7 @@ const benches: readonly Bench[] = [
   grpoBench,
   lanceBench,
   lexicalBench,
+  quantisationBench,
   quickstartBench,
   retrievalBench,
   rolloutBench,

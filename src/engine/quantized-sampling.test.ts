@@ -24,13 +24,14 @@ function policyOf(shape: ModelOptions, weights: ParameterSet, bits: WeightBits |
   return new EmbeddedPolicy({ identity, model, tokenizer: tinyTokenizer, ...setting });
 }
 
-/** Every matrix but the embedding table replaced by what its codes stand for. */
+/** Every matrix but the embedding table replaced by what its codes stand for; the output layer has 8 bits. */
 function rounded(weights: ParameterSet, bits: WeightBits): ParameterSet {
   return new Map(
     [...weights].map(([name, { shape, data }]) => {
       if (shape.length < 2 || name.includes("embed_tokens")) return [name, { shape, data }];
       const size = shape as [number, number];
-      return [name, { shape, data: dequantizeMatrix(quantizeMatrix(data, size, bits)) }];
+      const own = name === "lm_head.weight" ? 8 : bits;
+      return [name, { shape, data: dequantizeMatrix(quantizeMatrix(data, size, own)) }];
     }),
   );
 }

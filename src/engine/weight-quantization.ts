@@ -1,9 +1,9 @@
 /**
  * Weights in 4 or 8 bits for `com.microsoft.MatMulNBits`: each row is cut into blocks of 32, and a weight is
- * (code - zero point) * scale with a scale and a whole zero point for each block. The range of a block always holds
- * zero. ONNX Runtime computes with such weights and activations in 8 bits (`accuracy_level` 4), about 4e-3 of the
- * product's norm away from exact arithmetic with the same weights. Zero points that are no whole numbers, which
- * GGUF's Q4_1 has, are unpacked at each product there and 50 times as slow, so that all is quantised from fp32.
+ * (code - zero point) * scale + offset, with a scale, a whole zero point and an offset for each block, as in GGUF's Q4_1
+ * whose weights come back as they were. The operator knows no offsets; they are added by a small product of their own
+ * (`quantized-products.ts`), since zero points that are no whole numbers make it 50 times as slow. Its activations have
+ * 8 bits (`accuracy_level` 4), about 4e-3 of the product's norm away from exact arithmetic with the same weights.
  */
 
 export type WeightBits = 4 | 8;
@@ -27,10 +27,12 @@ export interface QuantizedMatrix {
   readonly scales: Float32Array;
   /** (rows, blocks) bytes, or of two zero points in one byte the first in the low half: (rows, ceil(blocks / 2)). */
   readonly zeroPoints: Uint8Array;
+  /** (rows, blocks); at most half a scale where the block's range holds zero. */
+  readonly offsets: Float32Array;
 }
 
 export const blockSize = 32;
-/** Blocks of still smaller steps are zeros: their inverse would be no number. */
+/** In blocks of still smaller steps all weights are equal: the inverse of the step would be no number. */
 const leastScale = 1e-30;
 
 export function blocksOf(columns: number): number {
@@ -51,13 +53,15 @@ export function quantizeMatrix(
     codes: new Uint8Array((rows * blocks * blockSize * bits) / 8),
     scales: new Float32Array(rows * blocks),
     zeroPoints: new Uint8Array(rows * (bits === 8 ? blocks : Math.ceil(blocks / 2))),
+    offsets: new Float32Array(rows * blocks),
   };
   const block: Block = { values, start: 0, end: 0, codes: new Uint8Array(blockSize) };
   for (let row = 0; row < rows; row++) {
     for (let index = 0; index < blocks; index++) {
       block.start = row * columns + index * blockSize;
       block.end = Math.min(block.start + blockSize, (row + 1) * columns);
-      const { scale, zeroPoint } = quantizeBlock(block, 2 ** bits - 1);
+      const { scale, zeroPoint, offset } = quantizeBlock(block, 2 ** bits - 1);
+      matrix.offsets[row * blocks + index] = offset;
       matrix.scales[row * blocks + index] = scale;
       writeZeroPoint(matrix, { row, index, blocks }, zeroPoint);
       writeCodes(matrix, row * blocks + index, block.codes);
@@ -79,10 +83,10 @@ interface Block {
 function quantizeBlock(
   { values, start, end, codes }: Block,
   highest: number,
-): { readonly scale: number; readonly zeroPoint: number } {
-  let least = 0;
-  let most = 0;
-  for (let i = start; i < end; i++) {
+): { readonly scale: number; readonly zeroPoint: number; readonly offset: number } {
+  let least = values[start] as number;
+  let most = least;
+  for (let i = start + 1; i < end; i++) {
     const value = values[i] as number;
     if (value < least) least = value;
     if (value > most) most = value;
@@ -90,15 +94,15 @@ function quantizeBlock(
   const scale = Math.fround((most - least) / highest);
   if (scale < leastScale) {
     codes.fill(0);
-    return { scale: 0, zeroPoint: 0 };
+    return { scale: 0, zeroPoint: 0, offset: least };
   }
   const inverse = 1 / scale;
-  const zeroPoint = (-least * inverse + 0.5) | 0;
   for (let i = start; i < end; i++) {
-    const code = ((values[i] as number) * inverse + zeroPoint + 0.5) | 0;
+    const code = (((values[i] as number) - least) * inverse + 0.5) | 0;
     codes[i - start] = Math.min(code, highest);
   }
-  return { scale, zeroPoint };
+  const zeroPoint = Math.max(0, Math.min(highest, Math.round(-least * inverse)));
+  return { scale, zeroPoint, offset: least + zeroPoint * scale };
 }
 
 function writeCodes({ bits, codes }: QuantizedMatrix, block: number, written: Uint8Array): void {
@@ -130,7 +134,7 @@ function writeZeroPoint({ bits, zeroPoints }: QuantizedMatrix, place: BlockPlace
 
 /** The weights that the codes stand for, (rows, columns). */
 export function dequantizeMatrix(matrix: QuantizedMatrix): Float32Array {
-  const { bits, rows, columns, codes, scales, zeroPoints } = matrix;
+  const { bits, rows, columns, codes, scales, zeroPoints, offsets } = matrix;
   const blocks = blocksOf(columns);
   const nibble = (bytes: Uint8Array, index: number): number =>
     ((bytes[index >> 1] as number) >> (4 * (index & 1))) & 15;
@@ -145,7 +149,8 @@ export function dequantizeMatrix(matrix: QuantizedMatrix): Float32Array {
         bits === 8
           ? (codes[code] as number) - (zeroPoints[zero] as number)
           : nibble(codes, code) - nibble(zeroPoints, zero);
-      values[row * columns + column] = distance * (scales[row * blocks + block] as number);
+      const place = row * blocks + block;
+      values[row * columns + column] = distance * (scales[place] as number) + (offsets[place] as number);
     }
   }
   return values;
