@@ -5,7 +5,7 @@
  * do neither.
  */
 import koffi from "koffi";
-import { bindRuntime, type Pointer, type RuntimeFunctions } from "./runtime-functions.ts";
+import { bindRuntime, type Pointer, type RuntimeFunctions } from "./functions.ts";
 
 const elementTypes = { float32: 1, uint8: 2, int64: 7 } as const;
 export type Values = Float32Array | BigInt64Array;
@@ -28,7 +28,7 @@ export interface LibrarySessionOptions {
   readonly initializers: ReadonlyMap<string, Weight>;
 }
 
-/** The functions of the library that the engine uses. All throw `Error` with ONNX Runtime's words. */
+/** What is used of the library. All throw `Error` with ONNX Runtime's words. */
 export class RuntimeLibrary {
   readonly #functions: RuntimeFunctions;
   readonly #environment: Pointer;
@@ -55,7 +55,8 @@ export class RuntimeLibrary {
     return RuntimeLibrary.#loaded;
   }
 
-  createSession(model: Uint8Array, options: LibrarySessionOptions): Pointer {
+  /** `model` is a model, or the path of a file with one, whose data files lie beside it. */
+  createSession(model: Uint8Array | string, options: LibrarySessionOptions): Pointer {
     const functions = this.#functions;
     const settings = this.#create((out) => functions.createSessionOptions(out));
     const everyOptimization = 99;
@@ -72,8 +73,11 @@ export class RuntimeLibrary {
         const pointers = BigUint64Array.from(values);
         this.#check(functions.addInitializers(settings, names, pointers, values.length));
       }
+      const environment = this.#environment;
       return this.#create((out) =>
-        functions.createSession(this.#environment, model, model.byteLength, settings, out),
+        typeof model === "string"
+          ? functions.createSessionFromFile(environment, model, settings, out)
+          : functions.createSession(environment, model, model.byteLength, settings, out),
       );
     } finally {
       for (const value of values) functions.releaseValue(value);
@@ -83,6 +87,31 @@ export class RuntimeLibrary {
 
   releaseSession(session: Pointer): void {
     this.#functions.releaseSession(session);
+  }
+
+  inputNames(session: Pointer): string[] {
+    const count = this.#count((out) => this.#functions.getInputCount(session, out));
+    return Array.from({ length: count }, (_, index) =>
+      this.#ownedText((allocator, out) => this.#functions.getInputName(session, index, allocator, out)),
+    );
+  }
+
+  /** Names and shapes of a session's outputs; a size that depends on the run is -1, what is no tensor has no sizes. */
+  outputs(session: Pointer): { readonly name: string; readonly shape: readonly number[] }[] {
+    const functions = this.#functions;
+    const count = this.#count((out) => functions.getOutputCount(session, out));
+    return Array.from({ length: count }, (_, index) => {
+      const name = this.#ownedText((allocator, out) =>
+        functions.getOutputName(session, index, allocator, out),
+      );
+      const type = this.#create((out) => functions.getOutputType(session, index, out));
+      try {
+        const info = this.#create((out) => functions.toTensorInfo(type, out));
+        return { name, shape: info === 0n ? [] : this.#shape(info) };
+      } finally {
+        functions.releaseType(type);
+      }
+    });
   }
 
   /** A tensor over an array, which is neither copied nor kept alive by it. */
@@ -131,15 +160,34 @@ export class RuntimeLibrary {
     const functions = this.#functions;
     const info = this.#create((out) => functions.getTypeAndShape(value, out));
     try {
-      const rank = Number(this.#create((out) => functions.getRank(info, out)));
-      const sizes = new BigInt64Array(rank);
-      if (rank > 0) this.#check(functions.getShape(info, sizes, rank));
       const type = new Int32Array(1);
       this.#check(functions.getElementType(info, type));
-      const shape = Array.from(sizes, Number);
+      const shape = this.#shape(info);
       return { data: this.#copy(value, shape, type[0] as number), shape };
     } finally {
       functions.releaseTypeAndShape(info);
+    }
+  }
+
+  #shape(info: Pointer): number[] {
+    const rank = this.#count((out) => this.#functions.getRank(info, out));
+    const sizes = new BigInt64Array(rank);
+    if (rank > 0) this.#check(this.#functions.getShape(info, sizes, rank));
+    return Array.from(sizes, Number);
+  }
+
+  #count(call: (out: BigUint64Array) => Pointer | null): number {
+    return Number(this.#create(call));
+  }
+
+  /** Reads a text that the library allocated, and frees it. */
+  #ownedText(call: (allocator: Pointer, out: BigUint64Array) => Pointer | null): string {
+    const allocator = this.#create((out) => this.#functions.getAllocator(out));
+    const address = this.#create((out) => call(allocator, out));
+    try {
+      return koffi.decode(address, "char", -1) as string;
+    } finally {
+      this.#check(this.#functions.free(allocator, address));
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * Binds the functions of ONNX Runtime's C interface that the engine calls, in the library that `onnxruntime-node` ships.
+ * Binds the functions of ONNX Runtime's C interface that are used here, in the library that `onnxruntime-node` ships.
  * The table of functions only grows from version to version, so that a function's place in it is fixed
  * (onnxruntime_c_api.h, `OrtApi`).
  */
@@ -7,7 +7,7 @@ import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import koffi from "koffi";
-import { EngineError } from "../errors.ts";
+import { EngineError } from "../../errors.ts";
 
 /** An address; 0 stands for nothing. */
 export type Pointer = bigint;
@@ -17,6 +17,7 @@ type Native = { (...values: readonly unknown[]): unknown; async(...values: reado
 const apiVersion = 18;
 /** Deep graphs recurse while they are optimised; koffi's own stacks are too small for that. */
 const stackBytes = 4 * 1024 * 1024;
+const pathType = process.platform === "win32" ? "const char16_t *" : "const char *";
 /** koffi unloads a library that nobody refers to, whatever was bound from it. */
 const loaded: unknown[] = [];
 
@@ -34,6 +35,16 @@ export interface RuntimeFunctions {
   readonly addConfiguration: Status;
   readonly addInitializers: Status;
   readonly createSession: Status;
+  readonly createSessionFromFile: Status;
+  readonly getInputCount: Status;
+  readonly getOutputCount: Status;
+  readonly getInputName: Status;
+  readonly getOutputName: Status;
+  readonly getOutputType: Status;
+  readonly toTensorInfo: Status;
+  readonly releaseType: Native;
+  readonly getAllocator: Status;
+  readonly free: Status;
   readonly releaseSession: Native;
   readonly createCpuMemoryInfo: Status;
   readonly createTensor: Status;
@@ -70,6 +81,16 @@ export function bindRuntime(): RuntimeFunctions {
     addConfiguration: status(130, "void *options, const char *key, const char *value"),
     addInitializers: status(210, "void *options, void *names, void *values, size_t count"),
     createSession: status(8, "void *environment, void *model, size_t bytes, void *options, void *out"),
+    createSessionFromFile: status(7, `void *environment, ${pathType} path, void *options, void *out`),
+    getInputCount: status(30, "void *session, void *out"),
+    getOutputCount: status(31, "void *session, void *out"),
+    getInputName: status(36, "void *session, size_t index, void *allocator, void *out"),
+    getOutputName: status(37, "void *session, size_t index, void *allocator, void *out"),
+    getOutputType: status(34, "void *session, size_t index, void *out"),
+    toTensorInfo: status(55, "void *type, void *out"),
+    releaseType: release(98),
+    getAllocator: status(78, "void *out"),
+    free: status(76, "void *allocator, void *memory"),
     releaseSession: release(95),
     createCpuMemoryInfo: status(69, "int allocator, int memory, void *out"),
     createTensor: status(
