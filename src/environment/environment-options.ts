@@ -43,7 +43,9 @@ const fields = z.strictObject({
       }),
     )
     .default([])
-    .describe("Answered questions that the prompt shows first, in modes direct and rag."),
+    .describe(
+      "Answered questions that are shown first, in modes direct and rag: as earlier turns of a chat, else within the prompt.",
+    ),
   passageTemplate: z
     .enum(passageTemplateNames)
     .default("search-r1")

@@ -23,6 +23,16 @@ test("the prompt is one message of the user where the model knows chats, else pl
   expect(await openingText(options({ chat: false }), content, taught(chatMl))).toBe("Question: Why?\n");
 });
 
+test("examples are earlier turns of a chat", async () => {
+  const examples = [{ question: "Who", answer: "Me" }];
+  const direct = options({ mode: "direct", prompt: "answer", codec: "plain", examples });
+  const asked = (question: string): string =>
+    `<|im_start|>user\nAnswer the question with a few words and nothing else.\nQuestion: ${question}\nAnswer:<|im_end|>\n<|im_start|>assistant\n`;
+  expect(await openingText(direct, content, taught(chatMl))).toBe(
+    `${asked("Who?")}Me<|im_end|>\n${asked("Why?")}`,
+  );
+});
+
 test("a template that is wanted and missing, or opens no turn of the assistant, is an error that says so", async () => {
   const wanted = options({ chat: true });
   expect(await openingText(wanted, content, taught(chatMl))).toContain("assistant");

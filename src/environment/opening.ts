@@ -6,7 +6,13 @@
 import { ConfigError } from "../errors.ts";
 import { sha256 } from "../shared/hash.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import { type PromptContent, type PromptOptions, renderPrompt } from "./prompt.ts";
+import {
+  type PromptContent,
+  type PromptOptions,
+  prepareQuestion,
+  renderExampleAnswer,
+  renderPrompt,
+} from "./prompt.ts";
 
 export interface OpeningOptions extends PromptOptions {
   /** `auto`: where the model has a template. */
@@ -26,12 +32,24 @@ export async function openingText(
   content: PromptContent,
   tokenizer: ChatTokenizer | undefined,
 ): Promise<string> {
-  const prompt = renderPrompt(options, content);
   const format = chatFormat(options, tokenizer);
-  if (format === undefined) return prompt;
+  if (format === undefined) return renderPrompt(options, content);
   const { renderChat } = await import("../tokenizer/chat-template.ts");
   const today = options.today === undefined ? {} : { today: new Date(`${options.today}T12:00:00`) };
-  return renderChat(format, [{ role: "user", content: prompt }], { addGenerationPrompt: true, ...today });
+  return renderChat(format, messages(options, content), { addGenerationPrompt: true, ...today });
+}
+
+/** Examples are earlier turns of the chat: a model that was taught to chat repeats the manner of its own answers. */
+function messages(options: OpeningOptions, content: PromptContent) {
+  const alone = { ...options, examples: [] };
+  const shown = options.examples.flatMap((example) => [
+    {
+      role: "user",
+      content: renderPrompt(alone, { question: prepareQuestion(example.question), information: "" }),
+    },
+    { role: "assistant", content: renderExampleAnswer(options, example.answer) },
+  ]);
+  return [...shown, { role: "user", content: renderPrompt(alone, content) }];
 }
 
 function chatFormat({ chat }: OpeningOptions, tokenizer: ChatTokenizer | undefined): Tokenizer["chat"] {

@@ -69,13 +69,11 @@ export function findTemplate({ prompt, mode }: Pick<PromptOptions, "prompt" | "m
 
 /** The prompt of a question as plain text, without a chat template. */
 export function renderPrompt(options: PromptOptions, { question, information }: PromptContent): string {
-  const { examples, codec, prompt } = options;
-  const shown = examples.map((example) => {
-    const answer =
-      prompt === "answer"
-        ? `Answer: ${example.answer}`
-        : findCodec(codec).render({ type: "answer", answer: example.answer }).trimEnd();
-    return `Question: ${prepareQuestion(example.question)}\n${answer}\n\n`;
+  const { examples, prompt } = options;
+  const label = prompt === "answer" ? "Answer: " : "";
+  const shown = examples.map(({ question: asked, answer }) => {
+    const line = `${label}${renderExampleAnswer(options, answer)}`;
+    return `Question: ${prepareQuestion(asked)}\n${line}\n\n`;
   });
   const values: Record<string, string> = {
     question,
@@ -85,6 +83,11 @@ export function renderPrompt(options: PromptOptions, { question, information }: 
   const template = findTemplate(options);
   assert(template !== undefined, `prompt ${prompt} has a text for mode ${options.mode}`);
   return template.replace(/\{(\w+)\}/g, (_, key: string) => values[key] as string);
+}
+
+/** An answer of an example as the policy should write it. */
+export function renderExampleAnswer({ codec }: Pick<PromptOptions, "codec">, answer: string): string {
+  return findCodec(codec).render({ type: "answer", answer }).trim();
 }
 
 /** A question as the prompt shows it: without white space around it, with a question mark at the end. */
