@@ -2,10 +2,11 @@
  * A folder of adapters as the library PEFT writes and reads it: `adapter_config.json` and `adapter_model.safetensors`.
  * What would change the mathematics (other kinds of adapters, biases, ranks by layer) is refused by name.
  */
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CheckpointError } from "../errors.ts";
-import { exists, writeFileAtomic } from "../shared/files.ts";
+import { allWritten, exists, fileError, writeFileAtomic } from "../shared/files.ts";
 import { adapterShapes } from "./lora.ts";
 import type { BaseLocation } from "./lora-base.ts";
 import { type LoraOptions, loraTargets } from "./lora-options.ts";
@@ -110,10 +111,20 @@ export async function writeAdapters(
     use_rslora: false,
   };
   const named = new Map([...adapters].map(([name, adapter]) => [prefix + name, adapter]));
-  await Promise.all([
+  await allWritten([
     writeFileAtomic(join(folder, adapterConfigFile), `${JSON.stringify(config, null, 2)}\n`),
     writeSafetensors(join(folder, adapterWeightsFile), named),
   ]);
+}
+
+/** Size of the file that holds the adapters. Throws `FileError`. */
+export async function adapterBytes(folder: string): Promise<number> {
+  const path = join(folder, adapterWeightsFile);
+  try {
+    return (await stat(path)).size;
+  } catch (cause) {
+    throw fileError(`cannot read ${path}`, cause);
+  }
 }
 
 /**

@@ -14,7 +14,13 @@ import { configFile, readModelConfig } from "./checkpoint.ts";
 import { GgufFile } from "./gguf.ts";
 import { modelFromGguf } from "./gguf-model.ts";
 import { hashParameters, locateBase, requireSameShape, requireSameWeights } from "./lora-base.ts";
-import { type AdapterConfig, isAdapterFolder, readAdapterConfig, readAdapters } from "./lora-files.ts";
+import {
+  type AdapterConfig,
+  adapterBytes,
+  isAdapterFolder,
+  readAdapterConfig,
+  readAdapters,
+} from "./lora-files.ts";
 import type { ModelOptions } from "./model-options.ts";
 import type { Parameter } from "./parameters.ts";
 import { checkTensors, readParameters } from "./read-parameters.ts";
@@ -113,8 +119,10 @@ async function openAdapters(path: string, hub: HubOptions | undefined): Promise<
     );
   const base = await openModelFiles(location);
   const { model } = base;
+  let bytes = base.bytes;
   try {
     await requireSameShape(path, { path: location, model });
+    bytes += await adapterBytes(path);
   } catch (error) {
     await base.close();
     throw error;
@@ -128,6 +136,7 @@ async function openAdapters(path: string, hub: HubOptions | undefined): Promise<
   return {
     ...base,
     path,
+    bytes,
     readTokenizer: async () => {
       if (!(await exists(join(path, "tokenizer.json")))) return await base.readTokenizer();
       const tokenizer = await readTokenizer(path);
