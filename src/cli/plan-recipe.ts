@@ -4,7 +4,8 @@ import type { Recipe } from "../config/recipe.ts";
 import type { ModelOptions } from "../engine/model-options.ts";
 import type { MachineSpeed } from "../engine/time-estimate.ts";
 import { formatDuration } from "../reporting/progress.ts";
-import { engineOptions, episodeTokens, promptAllowance } from "../training/engine-options.ts";
+import { engineOptions } from "../training/engine-options.ts";
+import { episodeTokens, promptAllowance } from "../training/episode-tokens.ts";
 import { hubSettings } from "../training/hub-settings.ts";
 import {
   checkpointBytes,

@@ -2,8 +2,8 @@
 import { availableParallelism, totalmem } from "node:os";
 import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngineOptions } from "../engine/embedded-engine.ts";
-import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { byteSize } from "../shared/byte-size.ts";
+import { episodeTokens } from "./episode-tokens.ts";
 
 /** Threads default to all cores; there are slots for all episodes of a step, 32 to 128. */
 export function engineOptions({
@@ -36,19 +36,4 @@ export function memoryBudget({ memoryBudget: size }: Pick<Recipe["engine"], "mem
 /** Bytes of memory of this machine, or of the part of it that this process may have. */
 export function machineMemory(): number {
   return Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-}
-
-/** Tokens that are allowed for a prompt before any has been read. */
-export const promptAllowance = 384;
-
-/** Tokens of the longest episode: a prompt, and every turn and observation as long as it may be. */
-export function episodeTokens({
-  mode,
-  maxSearches,
-  maxTurnTokens,
-  maxObservationTokens,
-}: Pick<EnvironmentOptions, "mode" | "maxSearches" | "maxTurnTokens" | "maxObservationTokens">): number {
-  const searches = mode === "search" ? maxSearches : 0;
-  const observations = mode === "rag" ? 1 : searches;
-  return promptAllowance + (searches + 1) * maxTurnTokens + observations * maxObservationTokens;
 }

@@ -12,13 +12,8 @@ import { type ModelOptions, parameterCount } from "../engine/model-options.ts";
 import { type MachineSpeed, samplingSeconds, trainingSeconds } from "../engine/time-estimate.ts";
 import { planTraining, type TrainingPlan } from "../engine/training-plan.ts";
 import { EngineError } from "../errors.ts";
-import {
-  engineOptions,
-  episodeTokens,
-  machineMemory,
-  memoryBudget,
-  promptAllowance,
-} from "./engine-options.ts";
+import { engineOptions, machineMemory, memoryBudget } from "./engine-options.ts";
+import { episodeTokens, promptAllowance } from "./episode-tokens.ts";
 
 /** How a recipe uses memory, in bytes. */
 export interface MemoryPlan {

@@ -5,6 +5,7 @@ import { openingText, openingTokens } from "../environment/opening.ts";
 import { prepareQuestion } from "../environment/prompt.ts";
 import { ConfigError } from "../errors.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
+import { episodeSum, episodeTokens } from "./episode-tokens.ts";
 
 export interface PromptSize {
   readonly question: Question;
@@ -30,15 +31,19 @@ export async function longestPrompt(
 
 /**
  * Throws `ConfigError` that names the longest question when its prompt and one turn are more than the context, and where
- * the chat template cannot be used.
+ * the chat template cannot be used. Returns a sentence with the sum where the longest episode is more, else nothing.
  */
 export async function requirePromptsFit(
   questions: Iterable<Question>,
   environment: EnvironmentOptions,
   { tokenizer, contextLength }: { readonly tokenizer: Tokenizer; readonly contextLength: number },
-): Promise<void> {
+): Promise<string | undefined> {
   const longest = await longestPrompt(questions, { environment, tokenizer });
-  if (longest === undefined || longest.tokens + environment.maxTurnTokens <= contextLength) return;
+  if (longest === undefined) return undefined;
+  const full = episodeTokens(environment, longest.tokens);
+  if (full <= contextLength) return undefined;
+  if (longest.tokens + environment.maxTurnTokens <= contextLength)
+    return `an episode may need ${full} tokens (${episodeSum(environment, longest.tokens)}), the context holds ${contextLength}: one that reaches its end stops without an answer; lower environment.maxTurnTokens, maxObservationTokens or maxSearches, or use a model with a longer context`;
   throw new ConfigError(
     `question ${questionKey(longest.question)} is too long: its prompt has ${longest.tokens} tokens and a turn up to ${environment.maxTurnTokens}, the context holds ${contextLength}; leave the question out, lower environment.maxTurnTokens, or use a model with a longer context`,
     { path: "model.contextLength" },

@@ -24,6 +24,7 @@ import { bestStep, judgeHealth } from "./health.ts";
 import type { Watcher } from "./hub-settings.ts";
 import type { Lesson } from "./lesson.ts";
 import { createEngine } from "./open-engine.ts";
+import { planMemory, requireMemory } from "./plan-training.ts";
 import { evaluatedStage, lastStep, stepsBefore, totalSteps } from "./position.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
 import { reinforcementStep } from "./reinforcement-step.ts";
@@ -81,7 +82,9 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
   const engine = await createEngine(recipe, data, watcher);
   try {
     requireCritic(recipe, engine);
-    await requirePromptsFit([...data.train, ...data.evaluation], recipe.environment, engine);
+    const note = await requirePromptsFit([...data.train, ...data.evaluation], recipe.environment, engine);
+    if (note !== undefined) input.reporter.message(note);
+    requireMemory(recipe, planMemory(recipe, engine.model));
     const { codeVersion } = input;
     const run = resume
       ? await RunFolder.resume(folder)

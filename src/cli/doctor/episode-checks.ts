@@ -9,6 +9,7 @@ import { runRollout } from "../../rollout/rollout.ts";
 import { scriptedPolicy } from "../../rollout/scripted-policy.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
+import { episodeSum, episodeTokens } from "../../training/episode-tokens.ts";
 import { longestPrompt } from "../../training/prompt-fit.ts";
 import { type Check, type Patient, passagesOf, spread } from "./check.ts";
 
@@ -57,10 +58,9 @@ export async function checkContext({ recipe, data: { train, evaluation }, engine
   const { environment } = recipe;
   const longest = await longestPrompt([...train, ...evaluation], { environment, tokenizer });
   if (longest === undefined) return { name, ok: false, detail: "there is no question" };
-  const { mode, maxTurnTokens, maxObservationTokens } = environment;
-  const maxSearches = mode === "search" ? environment.maxSearches : 0;
-  const full = longest.tokens + maxSearches * (maxTurnTokens + maxObservationTokens) + maxTurnTokens;
-  const detail = `the longest prompt has ${longest.tokens} tokens (${questionKey(longest.question)}), the longest episode at most ${full}, the context ${contextLength}`;
+  const { maxTurnTokens } = environment;
+  const full = episodeTokens(environment, longest.tokens);
+  const detail = `the longest prompt has ${longest.tokens} tokens (${questionKey(longest.question)}), the longest episode at most ${full} (${episodeSum(environment, longest.tokens)}), the context ${contextLength}`;
   if (longest.tokens + maxTurnTokens > contextLength)
     return { name, ok: false, detail, fix: "raise model.contextLength, or leave that question out" };
   if (full <= contextLength) return { name, ok: true, detail };
