@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import type { Loss } from "../algorithm/loss.ts";
+import { randomDatum, tinyModel } from "./engine.fixture.ts";
+import { initializeParameters, type ParameterSet, zerosLike } from "./parameters.ts";
+import { SequenceRunner, type SequenceRunnerOptions } from "./sequence-runner.ts";
+
+const loss: Loss = { type: "crossEntropy" };
+const batch = [40, 37, 21, 12, 40].map((length, seed) => randomDatum(length, seed));
+const model = { ...tinyModel, layers: 3, tieEmbeddings: true };
+const parameters = initializeParameters(model, 4);
+
+async function gradientsOf(
+  options: Omit<SequenceRunnerOptions, "threads">,
+): Promise<{ readonly gradients: ParameterSet; readonly loss: number; readonly paddedTokens: number }> {
+  const runner = new SequenceRunner({ model }, { threads: 1, ...options });
+  try {
+    const gradients = zerosLike(parameters);
+    const report = await runner.forwardBackward(parameters, batch, { loss, gradients });
+    return { gradients, ...report };
+  } finally {
+    await runner.close();
+  }
+}
+
+/** The largest difference between two sets, relative to the largest number of the first. */
+function difference(a: ParameterSet, b: ParameterSet): number {
+  let [most, scale] = [0, 0];
+  for (const [name, { data }] of a) {
+    const other = b.get(name)?.data as Float32Array;
+    for (const [i, value] of data.entries()) {
+      most = Math.max(most, Math.abs(value - (other[i] as number)));
+      scale = Math.max(scale, Math.abs(value));
+    }
+  }
+  return most / scale;
+}
+
+describe("training in pieces", () => {
+  test.each([0, 1, 2])("with %i of 3 layers kept has the gradient of all kept, bit for bit", async (kept) => {
+    const whole = await gradientsOf({ tokenBudget: 1000 });
+    const again = await gradientsOf({ tokenBudget: 1000, keptLayers: kept });
+    expect(again.gradients).toEqual(whole.gradients);
+    expect(again.loss).toBe(whole.loss);
+  });
+
+  test("in micro-batches adds up to the gradient of one batch within 1e-5", async () => {
+    const whole = await gradientsOf({ tokenBudget: 1000 });
+    const single = await gradientsOf({ tokenBudget: 1 });
+    expect(single.paddedTokens).toBe(150);
+    expect(difference(whole.gradients, single.gradients)).toBeLessThan(1e-5);
+    expect(Math.abs(whole.loss - single.loss)).toBeLessThan(1e-5 * whole.loss);
+  });
+
+  test("computes at most 15 % of padding and says how many tokens it computed", async () => {
+    const { paddedTokens } = await gradientsOf({ tokenBudget: 1000 });
+    expect(paddedTokens).toBeGreaterThanOrEqual(150);
+    expect(1 - 150 / paddedTokens).toBeLessThanOrEqual(0.15);
+  });
+
+  test("gives weightless predictions exactly no gradient", async () => {
+    const runner = new SequenceRunner({ model }, { threads: 1, tokenBudget: 1000, keptLayers: 0 });
+    const gradients = zerosLike(parameters);
+    const weightless = batch.map((datum) => ({ ...datum, weights: new Float32Array(datum.weights.length) }));
+    const report = await runner.forwardBackward(parameters, weightless, { loss, gradients });
+    await runner.close();
+    expect(report.paddedTokens).toBe(0);
+    for (const { data } of gradients.values()) expect(data.every((value) => value === 0)).toBe(true);
+  });
+});

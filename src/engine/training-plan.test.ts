@@ -1,0 +1,54 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { knownModels } from "./known-models.ts";
+import { trainingMemory } from "./memory-estimate.ts";
+import { parameterCount } from "./model-options.ts";
+import { planTraining } from "./training-plan.ts";
+
+const model = knownModels.find(({ name }) => name === "smollm2-135m")
+  ?.model as (typeof knownModels)[0]["model"];
+const parameters = parameterCount(model);
+const whole = { model, parameters, trained: parameters };
+const adapters = { model, parameters: parameters + 5e6, trained: 5e6 };
+
+describe("a plan of training", () => {
+  test("of SmolLM2-135M with 2 × 1024 tokens fits into 6 GB, of adapters into 2.5 GB", () => {
+    const full = planTraining(whole, { memoryBudget: 6e9, longestSequence: 1024 });
+    expect(full).toMatchObject({ fits: true, keptLayers: model.layers });
+    expect(full.tokenBudget).toBeGreaterThanOrEqual(2048);
+    expect(planTraining(adapters, { memoryBudget: 2.5e9, longestSequence: 1024 }).fits).toBe(true);
+  });
+
+  test("takes fewer tokens at once before it computes a layer twice, and says when nothing fits", () => {
+    const limits = { longestSequence: 1024 };
+    const plenty = planTraining(whole, limits);
+    expect(plenty).toMatchObject({ tokenBudget: 4096, keptLayers: model.layers, fits: true });
+    const tight = planTraining(whole, { ...limits, memoryBudget: 3.2e9 });
+    expect(tight).toMatchObject({ tokenBudget: 1024, fits: true });
+    expect(tight.keptLayers).toBeLessThan(model.layers);
+    const none = planTraining(whole, { ...limits, memoryBudget: 1e9 });
+    expect(none).toMatchObject({ tokenBudget: 1024, keptLayers: 0, fits: false });
+  });
+
+  test("keeps to the tokens of a micro-batch that are asked for", () => {
+    const plan = planTraining(whole, { tokenBudget: 700, longestSequence: 512, memoryBudget: 3e9 });
+    expect(plan.tokenBudget).toBe(700);
+    expect(plan.fits).toBe(true);
+  });
+
+  test("never exceeds a budget that it fits, whatever the budget", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 12_000 }),
+        fc.integer({ min: 16, max: 4000 }),
+        (megabytes, time) => {
+          const memoryBudget = 1e6 * megabytes;
+          const plan = planTraining(whole, { memoryBudget, longestSequence: time });
+          const { tokenBudget: tokens, keptLayers } = plan;
+          expect(trainingMemory(whole, { tokens, time, keptLayers }).peak).toBe(plan.memory.peak);
+          expect(plan.fits).toBe(plan.memory.peak <= memoryBudget);
+        },
+      ),
+    );
+  });
+});
