@@ -3,8 +3,8 @@
  * vectors are a constant of the graph, so the runtime packs them once into the layout its product kernel likes.
  * Large corpora are cut into segments (a graph holds 2 GB at most) whose answers are merged.
  */
-import type { InferenceSession, Tensor } from "onnxruntime-node";
-import { RetrieverError } from "../../errors.ts";
+import { EngineError, RetrieverError } from "../../errors.ts";
+import type { Feed, RuntimeSession } from "../../shared/onnx-runtime/session.ts";
 
 /** Hits of one query, best first, equal scores by position. */
 export interface Neighbours {
@@ -83,15 +83,13 @@ export function mergeNeighbours(a: Neighbours, b: Neighbours, k: number): Neighb
 
 /** Some consecutive vectors as a graph of their own. */
 export class ExactSegment {
-  readonly #session: InferenceSession;
-  readonly #tensor: typeof Tensor;
+  readonly #session: RuntimeSession;
   readonly #first: number;
   readonly #count: number;
   readonly #dimensions: number;
 
-  private constructor(session: InferenceSession, tensor: typeof Tensor, size: SegmentSize) {
+  private constructor(session: RuntimeSession, size: SegmentSize) {
     this.#session = session;
-    this.#tensor = tensor;
     this.#first = size.first;
     this.#count = size.count;
     this.#dimensions = size.dimensions;
@@ -102,19 +100,13 @@ export class ExactSegment {
     options: { readonly first: number; readonly dimensions: number; readonly threads: number },
   ): Promise<ExactSegment> {
     const { first, dimensions, threads } = options;
-    const { InferenceSession, Tensor } = await import("onnxruntime-node");
+    const { RuntimeSession } = await import("../../shared/onnx-runtime/session.ts");
     const count = vectors.length / dimensions;
     try {
-      const session = await InferenceSession.create(await productGraph(vectors, count, dimensions), {
-        intraOpNumThreads: threads,
-        interOpNumThreads: 1,
-        executionMode: "sequential",
-        graphOptimizationLevel: "all",
-        logSeverityLevel: 3,
-        extra: { session: { intra_op: { allow_spinning: "0" } } },
-      });
-      return new ExactSegment(session, Tensor, { first, count, dimensions });
+      const session = RuntimeSession.open(await productGraph(vectors, count, dimensions), { threads });
+      return new ExactSegment(session, { first, count, dimensions });
     } catch (cause) {
+      if (cause instanceof EngineError) throw cause;
       throw new RetrieverError(`ONNX Runtime refused ${count} vectors: ${(cause as Error).message}`, {
         cause,
       });
@@ -125,18 +117,18 @@ export class ExactSegment {
   async search(queries: Float32Array, k: number): Promise<Neighbours[]> {
     const n = queries.length / this.#dimensions;
     const width = Math.min(k, this.#count);
-    const feeds = {
-      queries: new this.#tensor("float32", queries, [n, this.#dimensions]),
-      k: new this.#tensor("int64", BigInt64Array.of(BigInt(width)), [1]),
-    };
-    let results: InferenceSession.OnnxValueMapType;
+    const feeds = new Map<string, Feed>([
+      ["queries", { data: queries, shape: [n, this.#dimensions] }],
+      ["k", { data: BigInt64Array.of(BigInt(width)), shape: [1] }],
+    ]);
+    let results: ReadonlyMap<string, Feed>;
     try {
-      results = await this.#session.run(feeds);
+      results = await this.#session.run(feeds, ["scores", "positions"]);
     } catch (cause) {
       throw new RetrieverError(`ONNX Runtime failed: ${(cause as Error).message}`, { cause });
     }
-    const scores = (results.scores as Tensor).data as Float32Array;
-    const positions = (results.positions as Tensor).data as BigInt64Array;
+    const scores = results.get("scores")?.data as Float32Array;
+    const positions = results.get("positions")?.data as BigInt64Array;
     return Array.from({ length: n }, (_, row) => ({
       positions: Array.from(
         positions.subarray(row * width, (row + 1) * width),
@@ -147,7 +139,7 @@ export class ExactSegment {
   }
 
   async close(): Promise<void> {
-    await this.#session.release();
+    await this.#session.close();
   }
 }
 

@@ -10,9 +10,9 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import type { InferenceSession, Tensor } from "onnxruntime-node";
-import { RetrieverError } from "../../errors.ts";
+import { EngineError, RetrieverError } from "../../errors.ts";
 import { fileError } from "../../shared/files.ts";
+import type { Feed, RuntimeSession } from "../../shared/onnx-runtime/session.ts";
 import type { TokenSequence } from "./token-ids.ts";
 
 /** What a batch gave: a tensor whose first dimension is the batch, in the order of `positions`. */
@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Node runs at most this many native calls at once. */
+/** Calls that libuv's pool of threads runs at once, unless the environment says otherwise. */
 const MAX_LANES = 4;
 
 export class OnnxModel {
@@ -46,24 +46,20 @@ export class OnnxModel {
   readonly isDynamic: boolean;
   /** SHA-256 of the model file and of the data files beside it. */
   readonly hash: string;
-  readonly #session: InferenceSession;
+  readonly #session: RuntimeSession;
   readonly #lanes: number;
-  readonly #tensor: typeof Tensor;
 
   private constructor(
-    session: InferenceSession,
-    tensor: typeof Tensor,
+    session: RuntimeSession,
     about: { readonly lanes: number; readonly isDynamic: boolean; readonly hash: string },
   ) {
     this.#session = session;
-    this.#tensor = tensor;
     this.#lanes = about.lanes;
     this.isDynamic = about.isDynamic;
     this.hash = about.hash;
-    this.outputs = session.outputMetadata.map((output) => {
-      const shape = output.isTensor ? output.shape : [];
-      const width = shape.at(-1);
-      return { name: output.name, rank: shape.length, width: typeof width === "number" ? width : undefined };
+    this.outputs = session.outputs.map(({ name, shape }) => {
+      const width = shape.at(-1) ?? -1;
+      return { name, rank: shape.length, width: width < 0 ? undefined : width };
     });
   }
 
@@ -71,18 +67,12 @@ export class OnnxModel {
   static async open(path: string, threads: number): Promise<OnnxModel> {
     const { isDynamic, hash } = await inspect(path);
     const lanes = Math.min(threads, MAX_LANES);
-    const { InferenceSession, Tensor } = await import("onnxruntime-node");
+    const { RuntimeSession } = await import("../../shared/onnx-runtime/session.ts");
     try {
-      const session = await InferenceSession.create(path, {
-        intraOpNumThreads: Math.floor(threads / lanes),
-        interOpNumThreads: 1,
-        executionMode: "sequential",
-        graphOptimizationLevel: "all",
-        logSeverityLevel: 3,
-        extra: { session: { intra_op: { allow_spinning: "0" } } },
-      });
-      return new OnnxModel(session, Tensor, { lanes, isDynamic, hash });
+      const session = RuntimeSession.open(path, { threads: Math.floor(threads / lanes) });
+      return new OnnxModel(session, { lanes, isDynamic, hash });
     } catch (cause) {
+      if (cause instanceof EngineError) throw cause;
       throw new RetrieverError(
         `${path} is no model that ONNX Runtime can run (${(cause as Error).message}); expected a complete .onnx file with its data files beside it`,
         { cause },
@@ -120,26 +110,26 @@ export class OnnxModel {
     const lengths = batch.map(({ ids }) => ids.length);
     const shape = [batch.length, Math.max(...lengths)];
     const arrays = fillInputs(batch, shape[1] as number);
-    const feeds: Record<string, Tensor> = {};
+    const feeds = new Map<string, Feed>();
     for (const name of this.#session.inputNames) {
       const data = arrays[name];
       if (data === undefined)
         throw new RetrieverError(
           `the model wants an input "${name}"; Forager can feed ${Object.keys(arrays).join(", ")}; export it as a plain encoder`,
         );
-      feeds[name] = new this.#tensor("int64", data, shape);
+      feeds.set(name, { data, shape });
     }
-    let result: Tensor;
+    let result: Feed;
     try {
-      result = (await this.#session.run(feeds, [output]))[output] as Tensor;
+      result = (await this.#session.run(feeds, [output])).get(output) as Feed;
     } catch (cause) {
       throw new RetrieverError(`ONNX Runtime failed: ${(cause as Error).message}`, { cause });
     }
-    return { positions, lengths, data: result.data as Float32Array, shape: result.dims };
+    return { positions, lengths, data: result.data as Float32Array, shape: result.shape };
   }
 
   async close(): Promise<void> {
-    await this.#session.release();
+    await this.#session.close();
   }
 }
 
