@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { CheckpointError } from "../errors.ts";
-import { exists, writeFileAtomic } from "../shared/files.ts";
+import { allWritten, exists, writeFileAtomic } from "../shared/files.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { OptimizerState } from "./adam.ts";
 import { configOfModel, modelFromConfig } from "./model-config.ts";
@@ -40,7 +40,7 @@ export async function writeModel(
     pad_token_id: tokenizer.paddingId,
     torch_dtype: typeNames[dtype],
   };
-  await Promise.all([
+  await allWritten([
     writeFileAtomic(join(folder, configFile), `${JSON.stringify(config, null, 2)}\n`),
     writeSafetensors(join(folder, weightsFile), parameters, { dtype, ...(signal && { signal }) }),
   ]);
@@ -70,7 +70,7 @@ export async function writeOptimizer(folder: string, state: OptimizerState): Pro
   const moments = new Map<string, Parameter>();
   for (const [name, moment] of state.firstMoments) moments.set(`first.${name}`, moment);
   for (const [name, moment] of state.secondMoments) moments.set(`second.${name}`, moment);
-  await Promise.all([
+  await allWritten([
     writeSafetensors(join(folder, momentsFile), moments),
     writeFileAtomic(join(folder, optimizerFile), `${JSON.stringify({ step: state.step })}\n`),
   ]);

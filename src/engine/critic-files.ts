@@ -1,6 +1,7 @@
 /** A critic on disk: its own weights, `critic.safetensors`, with the optimiser's state beside them. */
 import { join } from "node:path";
 import { CheckpointError } from "../errors.ts";
+import { allWritten } from "../shared/files.ts";
 import type { OptimizerState } from "./adam.ts";
 import { readOptimizer, writeOptimizer } from "./checkpoint.ts";
 import type { ParameterSet } from "./parameters.ts";
@@ -14,7 +15,7 @@ export async function writeCritic(
   own: ParameterSet,
   optimizer: OptimizerState | undefined,
 ): Promise<void> {
-  await Promise.all([
+  await allWritten([
     writeSafetensors(join(folder, criticFile), own),
     ...(optimizer ? [writeOptimizer(folder, optimizer)] : []),
   ]);

@@ -7,6 +7,7 @@ import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { EngineError } from "../errors.ts";
 import type { Policy } from "../rollout/policy.ts";
+import { allWritten } from "../shared/files.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { adamStep, freshOptimizer, type OptimizerState } from "./adam.ts";
@@ -195,7 +196,7 @@ export class EmbeddedEngine implements Engine {
 
   async save(folder: string): Promise<void> {
     // At once: most of the time goes into waiting for the disk, file after file.
-    await Promise.all([
+    await allWritten([
       this.#weights.save(folder, this.tokenizer),
       writeTokenizer(folder, this.tokenizer),
       ...(this.#optimizer ? [writeOptimizer(folder, this.#optimizer)] : []),

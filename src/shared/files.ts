@@ -53,6 +53,15 @@ export async function createFolderAtomic(
   }
 }
 
+/**
+ * Waits for all of several writes into one folder and then throws what the first of them threw: a write that still went on
+ * would put its file back into a folder that was cleared because another failed.
+ */
+export async function allWritten(writes: readonly Promise<unknown>[]): Promise<void> {
+  const outcomes = await Promise.allSettled(writes);
+  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+}
+
 export async function exists(path: string): Promise<boolean> {
   try {
     await stat(path);
