@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FileError } from "../errors.ts";
-import { createFolderAtomic, writeFileAtomic } from "./files.ts";
+import { allWritten, createFolderAtomic, writeFileAtomic } from "./files.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -72,4 +72,17 @@ describe("a folder", () => {
       expect(await readdir(folder)).toEqual([]);
     },
   );
+});
+
+test("of several writes the failure of the first in order is thrown, after all have ended", async () => {
+  const ended: string[] = [];
+  const write = async (name: string, turns: number): Promise<void> => {
+    for (let i = 0; i < turns; i++) await Promise.resolve();
+    ended.push(name);
+    if (name !== "good") throw new Error(name);
+  };
+  await expect(allWritten([write("second", 9), write("first", 1), write("good", 20)])).rejects.toThrow(
+    "second",
+  );
+  expect(ended).toEqual(["first", "second", "good"]);
 });

@@ -103,6 +103,41 @@ describe("a run", () => {
   });
 });
 
+describe("a run that trained adapters", () => {
+  beforeAll(async () => {
+    await runForTest("export", at("run"), "--to", "hf", "--out", at("base"));
+    const recipe = tinyRecipe
+      .replace(/model:\n( {2}.*\n)+/, `model: ${at("base")}\n`)
+      .replace("tokenBudget: 1024", "tokenBudget: 1024, lora: { rank: 2, targets: [q_proj, up_proj] }");
+    await writeFile(at("adapters.yaml"), recipe);
+    const { code, stderr } = await runForTest("train", at("adapters.yaml"), "--out", at("adapters"));
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+  });
+
+  test("is handed on merged, as a folder and as a GGUF file, and continues as in the run", async () => {
+    const expected = await complete(at("adapters/checkpoints/4"));
+    for (const to of ["merged", "gguf"]) {
+      const exported = await runForTest("export", at("adapters"), "--to", to, "--out", at(`adapters-${to}`));
+      expect(exported.code).toBe(0);
+      expect(await complete(at(`adapters-${to}`))).toEqual(expected);
+    }
+  });
+
+  test("is handed on alone, beside its base", async () => {
+    const line = ["export", at("adapters"), "--to", "peft", "--out", at("peft"), "--json"];
+    const exported = await runForTest(...line);
+    expect(exported.json).toMatchObject({ to: "peft", dtype: "F32", checkpoint: 4 });
+    expect(exported.stderr).toContain("names the base by its folder on this machine");
+    expect(await complete(at("peft"))).toEqual(await complete(at("adapters/checkpoints/4")));
+    const card = await readFile(at("peft/README.md"), "utf8");
+    expect(card).toContain("library_name: peft");
+    expect(card).toContain("It started from base (SHA-256 of its files ");
+    const refused = await runForTest("export", at("adapters"), "--to", "hf", "--out", at("x"));
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain("use --to merged for the whole model, --to peft for the adapters alone");
+  });
+});
+
 describe("what makes no sense is refused, and nothing is written", () => {
   test.each([
     [["--to", "peft"], "no adapters, there is nothing for --to peft; use --to hf or --to gguf"],
