@@ -18,6 +18,8 @@ export interface CriticHost {
   readonly sequences: SequenceRunner;
   /** Where the gradients of a shared trunk are added. */
   readonly gradients: () => ParameterSet;
+  /** Gives the sampler's memory back, which the way back needs. */
+  readonly rest: () => Promise<void>;
 }
 
 /** The output layer predicts tokens; no value depends on it where it is a table of its own. */
@@ -55,6 +57,7 @@ export class EmbeddedCritic implements Critic {
     part: "all" | "head" = "all",
   ): Promise<ValueReport> {
     const { sequences, weights } = this.#host;
+    await this.#host.rest();
     const { loss: sum, values } = await sequences.train(this.#parameters(), batch, {
       head: valueHead(weights.adapted.model, loss),
       isSelected: (datum, t) => datum.weights[t] !== 0,

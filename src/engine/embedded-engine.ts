@@ -226,7 +226,9 @@ export class EmbeddedEngine implements Engine {
       this.#gradients ??= zerosLike(this.#weights.trained);
       return this.#gradients;
     };
-    return new EmbeddedCritic({ weights: this.#weights, sequences: this.#sequences, gradients }, options);
+    const [weights, sequences] = [this.#weights, this.#sequences];
+    const rest = (): Promise<void> => this.#policy.rest();
+    return new EmbeddedCritic({ weights, sequences, gradients, rest }, options);
   }
 
   #forgetGradients(): void {

@@ -22,6 +22,7 @@ function recorders(): { calls: Call[]; engine: Engine; critic: Critic } {
     calls.push({ name, ...(data && { data }), options });
   };
   const engine = {
+    policy: () => ({ identity: { type: "fake", model: "fake" } }),
     forwardBackward: async (data: readonly Datum[]) => {
       log("policy.forwardBackward", data);
       return { loss: 1, logprobs: data.map(({ logprobs }) => logprobs) };
