@@ -3,6 +3,7 @@
  * retrievers implement it and pass the suite in `retriever.suite.ts`.
  */
 import type { Passage } from "../corpus/passage.ts";
+import { RetrieverError } from "../errors.ts";
 
 /** What a result depends on; written into every result file so that unequal runs are not compared. */
 export interface RetrieverIdentity {
@@ -29,4 +30,10 @@ export interface Retriever {
    * Throws `RetrieverError` when it cannot answer, and the signal's reason when aborted.
    */
   retrieve(queries: readonly string[], k: number, signal?: AbortSignal): Promise<ScoredPassage[][]>;
+}
+
+/** Throws `RetrieverError` unless `k` is an integer of at least 1. */
+export function checkK(k: number): void {
+  if (!Number.isInteger(k) || k < 1)
+    throw new RetrieverError(`k must be an integer of at least 1, got ${String(k)}`);
 }

@@ -12,7 +12,7 @@ import { SearchEnvironment } from "../environment/search-environment.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
 import { assert, PolicyError, RetrieverError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
-import { isBudgetSpent } from "../retrieval/web/budget.ts";
+import { isBudgetSpent } from "../shared/budget.ts";
 import { random } from "../shared/random.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Completion, Policy, SamplingOptions } from "./policy.ts";

@@ -3,11 +3,11 @@ import { expect, onTestFinished, test } from "vitest";
 import { dialectNames } from "../retrieval/remote/dialects.ts";
 import { remoteSourceSchema } from "../retrieval/remote/remote-options.ts";
 import { createRemoteRetriever } from "../retrieval/remote/remote-retriever.ts";
-import type { RetrieverWorld } from "../retrieval/remote/world.ts";
+import type { NetworkWorld } from "../shared/network-world.ts";
 import { appOf, wordRetriever } from "./serving.fixture.ts";
 import { startServer } from "./start-server.ts";
 
-const world: RetrieverWorld = {
+const world: NetworkWorld = {
   fetch,
   now: () => performance.now(),
   sleep: () => Promise.resolve(),

@@ -1,11 +1,11 @@
 /** What the rooms below need of the process: network, time, chance, keys and where models come from. */
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { RetrieverWorld } from "../retrieval/remote/world.ts";
 import type { SearchWorld } from "../retrieval/search-folder.ts";
+import type { NetworkWorld } from "../shared/network-world.ts";
 import { hubSettings, type Watcher } from "./hub-settings.ts";
 
-export interface World extends RetrieverWorld, SearchWorld {
+export interface World extends NetworkWorld, SearchWorld {
   /** Remarks for people. */
   note(text: string): void;
 }

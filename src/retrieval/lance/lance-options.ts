@@ -1,9 +1,9 @@
 /** What a recipe can say about a LanceDB table, and what building one can be told. */
 import { z } from "zod";
 import { ConfigError } from "../../errors.ts";
+import { variableNameSchema } from "../../shared/http-options.ts";
 import { hybridOptionsSchema } from "../hybrid.ts";
 import { analysisOptionsSchema } from "../lexical/analyze.ts";
-import { variableNameSchema } from "../remote/remote-options.ts";
 
 /** A folder, or a place in an object store. Tables on LanceDB's own servers are not opened. */
 export const lanceUriSchema = z

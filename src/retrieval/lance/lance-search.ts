@@ -4,9 +4,9 @@
  * an aborted call does not wait for it.
  */
 import { RetrieverError } from "../../errors.ts";
+import { untilAborted } from "../../shared/concurrency.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
 import type { Encoder } from "../dense/encoder.ts";
-import { untilAborted } from "../remote/limits.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import { hasVectorIndex, nearest } from "./lance-indexes.ts";
 import type { FinishedManifest } from "./lance-manifest.ts";

@@ -4,9 +4,9 @@
  * rollouts of a group often begin with the same search.
  */
 import { assert } from "../../errors.ts";
-import { untilAborted } from "../remote/limits.ts";
-import { checkK } from "../remote/world.ts";
+import { untilAborted } from "../../shared/concurrency.ts";
 import type { Retriever, ScoredPassage } from "../retriever.ts";
+import { checkK } from "../retriever.ts";
 
 export interface CachedRetriever extends Retriever {
   /** Queries that were answered without being asked, and queries that were asked; equal ones of a call count once. */

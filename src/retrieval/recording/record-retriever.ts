@@ -6,11 +6,11 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { gzipSync } from "node:zlib";
 import { RetrieverError } from "../../errors.ts";
+import { isBudgetSpent } from "../../shared/budget.ts";
 import { fileError, writeFileAtomic } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
+import { openLineWriter } from "../../shared/line-writer.ts";
 import type { Retriever } from "../retriever.ts";
-import { isBudgetSpent } from "../web/budget.ts";
-import { openLineWriter } from "./line-writer.ts";
 import { callLine, headLine, otherRetriever, type RecordedCall, readRecording } from "./recording-file.ts";
 
 export interface RecordingRetriever extends Retriever {

@@ -7,12 +7,12 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Passage } from "../../corpus/passage.ts";
 import { DataFormatError, FileError, RetrieverError } from "../../errors.ts";
+import { BudgetSpentError } from "../../shared/budget.ts";
+import { openLineWriter } from "../../shared/line-writer.ts";
 import { buildBm25Index } from "../lexical/bm25.ts";
 import { describeRetriever } from "../retriever.suite.ts";
 import type { Retriever, ScoredPassage } from "../retriever.ts";
 import { scriptedRetriever } from "../scripted-retriever.ts";
-import { BudgetSpentError } from "../web/budget.ts";
-import { openLineWriter } from "./line-writer.ts";
 import { recordRetriever } from "./record-retriever.ts";
 import { replayRetriever } from "./replay-retriever.ts";
 
@@ -67,7 +67,9 @@ test("a call that no budget was left for is not recorded", async () => {
   const spent: Retriever = {
     ...counting(),
     retrieve: async () => {
-      throw new RetrieverError("outer", { cause: new BudgetSpentError("spent", { calls: 1, dollars: 1 }) });
+      throw new RetrieverError("outer", {
+        cause: new BudgetSpentError("retriever", "spent", { calls: 1, tokens: 0, dollars: 1 }),
+      });
     },
   };
   await record(spent, (recorder) => expect(recorder.retrieve(["a"], 1)).rejects.toThrow("outer"));

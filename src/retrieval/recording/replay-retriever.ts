@@ -6,8 +6,8 @@
 import { z } from "zod";
 import { DataFormatError, FileError, RetrieverError } from "../../errors.ts";
 import { exists } from "../../shared/files.ts";
-import { checkK } from "../remote/world.ts";
 import type { Retriever, ScoredPassage } from "../retriever.ts";
+import { checkK } from "../retriever.ts";
 import { type RecordedCall, readRecording } from "./recording-file.ts";
 
 export const replaySourceSchema = z.strictObject({

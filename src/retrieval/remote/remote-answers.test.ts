@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { optionsFor, plainServer, testWorld } from "./remote.fixture.ts";
+import { testWorld } from "../../shared/server.fixture.ts";
+import { optionsFor, plainServer } from "./remote.fixture.ts";
 import { createRemoteRetriever } from "./remote-retriever.ts";
 
 describe("documents", () => {

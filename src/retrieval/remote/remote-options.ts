@@ -1,42 +1,11 @@
 /** What a recipe can say about a retriever or reranker that another program serves over HTTP. */
 import { z } from "zod";
+import { baseUrlSchema, callOptionsShape, variableNameSchema } from "../../shared/http-options.ts";
 import { dialectNames } from "./dialects.ts";
 
-/** A base URL: http or https, without query and fragment; credentials in it become Basic authentication. */
-export const baseUrlSchema = z.string().refine(
-  (text) => {
-    const url = URL.canParse(text) ? new URL(text) : undefined;
-    return url !== undefined && /^https?:$/.test(url.protocol) && url.search === "" && url.hash === "";
-  },
-  { error: "must be a URL such as http://127.0.0.1:8000, without a query" },
-);
-
-export const variableNameSchema = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable");
-
-/** How calls are made; shared by everything that goes over HTTP. */
-export const callOptionsShape = {
-  timeoutMs: z
-    .int()
-    .min(1)
-    .max(300_000)
-    .default(30_000)
-    .describe("Milliseconds that one attempt may take, at most 300,000."),
-  retries: z
-    .int()
-    .min(0)
-    .max(20)
-    .default(4)
-    .describe(
-      "Further attempts after a cause that passes: no connection, time-out, status 408, 425, 429 or 5xx.",
-    ),
-  backoffMs: z
-    .int()
-    .min(1)
-    .default(500)
-    .describe("Milliseconds before the first retry, doubled for each, with jitter; Retry-After is obeyed."),
-  concurrency: z.int().min(1).max(1024).default(16).describe("Most calls in flight, and so connections."),
+/** How calls are made, and what is remembered of their answers. */
+export const retrieverCallShape = {
+  ...callOptionsShape,
   cacheEntries: z
     .int()
     .min(1)
@@ -83,7 +52,7 @@ export const remoteSourceSchema = z
       .boolean()
       .default(true)
       .describe("True: /health is asked before the start, so that a server that is down is known at once."),
-    ...callOptionsShape,
+    ...retrieverCallShape,
   })
   .refine((options) => (options.dialect === "pyserini") === (options.index !== undefined), {
     error: "dialect pyserini needs index, and no other dialect has one",
@@ -110,7 +79,7 @@ export const remoteRerankerSchema = z.strictObject({
     .describe(
       "Queries of one call; 1 also keeps apart the passages of queries on servers that rank all against all.",
     ),
-  ...callOptionsShape,
+  ...retrieverCallShape,
 });
 
 export type RemoteRerankerOptions = z.output<typeof remoteRerankerSchema>;

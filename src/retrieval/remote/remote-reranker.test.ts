@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { type Answer, startServer, testWorld } from "../../shared/server.fixture.ts";
 import { rerankingRetriever } from "../rerank.ts";
 import { scriptedRetriever } from "../scripted-retriever.ts";
-import { type Answer, startServer, testWorld } from "./remote.fixture.ts";
 import { remoteRerankerSchema } from "./remote-options.ts";
 import { createRemoteReranker } from "./remote-reranker.ts";
 

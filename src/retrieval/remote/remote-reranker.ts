@@ -4,14 +4,16 @@
  * digits. A passage that was not among those of its query is an error: some servers mix the passages of all queries.
  */
 import { RetrieverError } from "../../errors.ts";
+import { createLimiter, runTogether } from "../../shared/concurrency.ts";
+import { endpointOf } from "../../shared/endpoint.ts";
 import { sha256 } from "../../shared/hash.ts";
+import { excerpt, fetchJson, type HttpPolicy, redact } from "../../shared/http.ts";
+import type { NetworkWorld } from "../../shared/network-world.ts";
 import type { Reranker, RerankPair } from "../rerank.ts";
 import { contentsOf, isFields } from "./document.ts";
-import { checkHealth, endpointOf } from "./endpoint.ts";
-import { excerpt, fetchJson, type HttpPolicy, redact } from "./http.ts";
-import { createLimiter, runTogether, sendableQuery } from "./limits.ts";
+import { sendableQuery } from "./queries.ts";
 import type { RemoteRerankerOptions } from "./remote-options.ts";
-import type { RetrieverWorld } from "./world.ts";
+import { checkHealth } from "./stated-facts.ts";
 
 const MAX_QUERY_CHARACTERS = 2000;
 
@@ -27,11 +29,16 @@ interface Question {
  */
 export async function createRemoteReranker(
   options: RemoteRerankerOptions,
-  world: RetrieverWorld,
+  world: NetworkWorld,
   signal?: AbortSignal,
 ): Promise<Reranker> {
   const endpoint = endpointOf(options, world, "/rerank");
-  const policy: HttpPolicy = { ...options, maxReplyBytes: 256 << 20, secrets: endpoint.secrets };
+  const policy: HttpPolicy = {
+    ...options,
+    error: RetrieverError,
+    maxReplyBytes: 256 << 20,
+    secrets: endpoint.secrets,
+  };
   const facts = await checkHealth(endpoint, { policy, world, signal });
   const limiter = createLimiter(options.concurrency);
   const url = `${endpoint.url}/rerank`;

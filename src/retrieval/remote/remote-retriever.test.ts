@@ -2,12 +2,13 @@ import { describe, expect, test } from "vitest";
 import { corpusHash } from "../../corpus/corpus-hash.ts";
 import type { Passage } from "../../corpus/passage.ts";
 import { ConfigError, RetrieverError } from "../../errors.ts";
+import { cutOff, deadUrl, startServer, testWorld } from "../../shared/server.fixture.ts";
 import { buildBm25Index } from "../lexical/bm25.ts";
 import { describeRetriever } from "../retriever.suite.ts";
 import type { Retriever } from "../retriever.ts";
 import { type DialectName, dialectNames } from "./dialects.ts";
 import { contentsOf } from "./document.ts";
-import { cutOff, deadUrl, optionsFor, plainServer, startServer, testWorld } from "./remote.fixture.ts";
+import { optionsFor, plainServer } from "./remote.fixture.ts";
 import { remoteSourceSchema } from "./remote-options.ts";
 import { createRemoteRetriever } from "./remote-retriever.ts";
 

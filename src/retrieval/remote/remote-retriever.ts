@@ -4,15 +4,18 @@
  * The order of the server is kept; its scores must fall, since a distance taken for a score would go unnoticed.
  */
 import { RetrieverError } from "../../errors.ts";
+import { createLimiter, runTogether } from "../../shared/concurrency.ts";
+import { type Endpoint, endpointOf } from "../../shared/endpoint.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
+import { excerpt, fetchJson, type HttpPolicy, redact } from "../../shared/http.ts";
+import type { NetworkWorld } from "../../shared/network-world.ts";
 import { cachedRetriever } from "../recording/cached-retriever.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
+import { checkK } from "../retriever.ts";
 import { type Dialect, dialects, type Found, Misfit } from "./dialects.ts";
-import { checkHealth, type Endpoint, endpointOf, type Facts, statedStats } from "./endpoint.ts";
-import { excerpt, fetchJson, type HttpPolicy, redact } from "./http.ts";
-import { answerDistinct, createLimiter, runTogether, sendableQuery } from "./limits.ts";
+import { answerDistinct, sendableQuery } from "./queries.ts";
 import type { RemoteRetrieverOptions } from "./remote-options.ts";
-import { checkK, type RetrieverWorld } from "./world.ts";
+import { checkHealth, type Facts, statedStats } from "./stated-facts.ts";
 
 const MAX_REPLY_BYTES = 256 << 20;
 /** Most bytes of a query in a URL, well below the 8 kB that common servers take for a request line. */
@@ -24,12 +27,17 @@ const MAX_URL_QUERY_BYTES = 6000;
  */
 export async function createRemoteRetriever(
   options: RemoteRetrieverOptions,
-  world: RetrieverWorld,
+  world: NetworkWorld,
   signal?: AbortSignal,
 ): Promise<Retriever> {
   const dialect = dialects[options.dialect];
   const endpoint = endpointOf(options, world, dialect.path);
-  const policy: HttpPolicy = { ...options, maxReplyBytes: MAX_REPLY_BYTES, secrets: endpoint.secrets };
+  const policy: HttpPolicy = {
+    ...options,
+    error: RetrieverError,
+    maxReplyBytes: MAX_REPLY_BYTES,
+    secrets: endpoint.secrets,
+  };
   const health = options.healthCheck ? await checkHealth(endpoint, { policy, world, signal }) : {};
   const facts = options.healthCheck
     ? { ...health, ...(await statedStats(endpoint, { policy, world, signal })) }
@@ -53,11 +61,7 @@ interface Server {
   readonly policy: HttpPolicy;
 }
 
-function asker(
-  { dialect, endpoint, policy }: Server,
-  options: RemoteRetrieverOptions,
-  world: RetrieverWorld,
-) {
+function asker({ dialect, endpoint, policy }: Server, options: RemoteRetrieverOptions, world: NetworkWorld) {
   const limiter = createLimiter(options.concurrency);
   const call = async (
     queries: readonly string[],

@@ -6,12 +6,12 @@
  */
 import { RetrieverError } from "../../errors.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
+import { excerpt } from "../../shared/http.ts";
 import { random } from "../../shared/random.ts";
 import { cachedRetriever } from "../recording/cached-retriever.ts";
-import { excerpt } from "../remote/http.ts";
-import { answerDistinct } from "../remote/limits.ts";
-import { checkK } from "../remote/world.ts";
+import { answerDistinct } from "../remote/queries.ts";
 import type { Retriever, ScoredPassage } from "../retriever.ts";
+import { checkK } from "../retriever.ts";
 import { noiseAt } from "./curriculum.ts";
 import type { SimulatedRetrieverOptions } from "./simulated-options.ts";
 import { fillTemplate, parseDocuments, reminder, type WrittenDocument } from "./templates.ts";

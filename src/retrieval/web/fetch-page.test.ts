@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { RetrieverError } from "../../errors.ts";
-import { type Answer, cutOff, type SeenRequest, silence, startServer } from "../remote/remote.fixture.ts";
+import { type Answer, cutOff, type SeenRequest, silence, startServer } from "../../shared/server.fixture.ts";
 import { fetchPage, type PageNetwork, requestPage } from "./fetch-page.ts";
 
 const limits = { timeoutMs: 5000, maxBytes: 50_000 };

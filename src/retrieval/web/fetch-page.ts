@@ -10,8 +10,8 @@ import type { LookupFunction } from "node:net";
 import type { Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { RetrieverError } from "../../errors.ts";
-import { shownUrl } from "../remote/http.ts";
-import { onAbort, untilAborted } from "../remote/limits.ts";
+import { onAbort, untilAborted } from "../../shared/concurrency.ts";
+import { shownUrl } from "../../shared/http.ts";
 import { htmlText } from "./html-text.ts";
 import { publicTarget, type Resolve } from "./public-address.ts";
 

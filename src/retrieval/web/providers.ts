@@ -3,8 +3,9 @@
  * formats follow the providers' public documentation, prices their lists of November 2026 for paying as one goes.
  * What a provider writes itself (answers of a language model) is left out; only what stands on pages is a passage.
  */
+
+import type { HttpCall } from "../../shared/http.ts";
 import { isFields } from "../remote/document.ts";
-import type { HttpCall } from "../remote/http.ts";
 
 export const providerNames = ["serper", "tavily", "brave", "searxng", "serpapi", "google-cse"] as const;
 export type ProviderName = (typeof providerNames)[number];

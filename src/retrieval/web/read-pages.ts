@@ -3,18 +3,18 @@
  * the search: the passage keeps its snippet, and `extra.page` says why.
  */
 import { RetrieverError } from "../../errors.ts";
+import { chargeOf, isBudgetSpent, type Meter } from "../../shared/budget.ts";
+import { createLimiter, createPace } from "../../shared/concurrency.ts";
+import { fetchJson, type HttpPolicy } from "../../shared/http.ts";
+import { keyOf, type NetworkWorld } from "../../shared/network-world.ts";
 import { isFields } from "../remote/document.ts";
-import { fetchJson, type HttpPolicy } from "../remote/http.ts";
-import { createLimiter, createPace } from "../remote/limits.ts";
-import { keyOf, type RetrieverWorld } from "../remote/world.ts";
-import { chargeOf, isBudgetSpent, type Meter } from "./budget.ts";
 import { fetchPage, type PageNetwork, pageNetwork } from "./fetch-page.ts";
 import { bestWindow } from "./html-text.ts";
 import type { WebResult } from "./providers.ts";
 import { checkedUrl, isPublicAddress } from "./public-address.ts";
 import type { PagesOptions, WebRetrieverOptions } from "./web-options.ts";
 
-export interface WebWorld extends RetrieverWorld {
+export interface WebWorld extends NetworkWorld {
   /** How pages are reached; absent: over the network. */
   readonly pages?: PageNetwork;
 }
@@ -41,7 +41,12 @@ export function pageReader(
   if (pages.type === "direct")
     return { read: withSnippet(directReader(pages, world), pages.maxCharacters), secrets: [] };
   const key = keyOf(pages.keyVariable, world);
-  const policy: HttpPolicy = { ...options, maxReplyBytes: 16 << 20, secrets: [key] };
+  const policy: HttpPolicy = {
+    ...options,
+    error: RetrieverError,
+    maxReplyBytes: 16 << 20,
+    secrets: [key],
+  };
   const read = jinaReader({ pages, policy, key }, world, meter);
   return { read: withSnippet(read, pages.maxCharacters), secrets: [key] };
 }
@@ -83,8 +88,9 @@ function jinaReader({ pages, policy, key }: Jina, world: WebWorld, meter: Meter)
     const isAddress = /^[\d.]+$|:/.test(host);
     if (isAddress ? !(await isPublicAddress(host)) : !host.includes("."))
       throw new RetrieverError(`refused to fetch ${url.host}: it is not a public address`);
-    meter.reserve(1, pages.pricePerPage);
-    const charge = chargeOf(meter, 1, pages.pricePerPage);
+    const cost = { calls: 1, tokens: 0, dollars: pages.pricePerPage };
+    meter.reserve(cost);
+    const charge = chargeOf(meter, cost);
     try {
       await pace(signal);
       const reply = await fetchJson(

@@ -1,6 +1,6 @@
 /** What a recipe can say about web search. */
 import { z } from "zod";
-import { baseUrlSchema, callOptionsShape, variableNameSchema } from "../remote/remote-options.ts";
+import { baseUrlSchema, callOptionsShape, variableNameSchema } from "../../shared/http-options.ts";
 import { providerNames, providers } from "./providers.ts";
 
 const maxCharacters = z

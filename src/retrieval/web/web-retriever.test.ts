@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError, RetrieverError } from "../../errors.ts";
+import { isBudgetSpent } from "../../shared/budget.ts";
+import { silence, startServer, testWorld } from "../../shared/server.fixture.ts";
 import { recordRetriever } from "../recording/record-retriever.ts";
-import { silence, startServer, testWorld } from "../remote/remote.fixture.ts";
-import { isBudgetSpent } from "./budget.ts";
 import type { PageNetwork } from "./fetch-page.ts";
 import { keys, organic, SECRET, serper } from "./web.fixture.ts";
 import { webSourceSchema } from "./web-options.ts";
@@ -28,7 +28,7 @@ describe("a web search", () => {
     await retriever.retrieve(["a", "b", "a", " ", ""], 2);
     await retriever.retrieve(["b", "a"], 2);
     expect(server.requests.map(({ body }) => (body as { q: string }).q).sort()).toEqual(["a", "b"]);
-    expect(retriever.spent()).toEqual({ calls: 2, dollars: 0.002 });
+    expect(retriever.spent()).toEqual({ calls: 2, tokens: 0, dollars: 0.002 });
   });
 
   test("pays once for a query that is asked by many at once", async () => {
@@ -155,7 +155,7 @@ describe("pages", () => {
       "about lake 3",
     ]);
     expect(jina.requests[0]?.headers.authorization).toBe("Bearer j1na-key");
-    expect(retriever.spent()).toEqual({ calls: 3, dollars: 0.021 });
+    expect(retriever.spent()).toEqual({ calls: 3, tokens: 0, dollars: 0.021 });
     const error = await retriever.retrieve(["other"], 3).catch((e: unknown) => e);
     expect(isBudgetSpent(error)).toBe(true);
   });

@@ -4,13 +4,15 @@
  * changes; whoever wants to repeat a run records it.
  */
 import { RetrieverError } from "../../errors.ts";
+import { type Amount, chargeOf, createMeter, type Meter, type Spending } from "../../shared/budget.ts";
+import { createLimiter, createPace, runTogether } from "../../shared/concurrency.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
+import { excerpt, fetchJson, type HttpPolicy, redact, shownUrl } from "../../shared/http.ts";
+import { keyOf } from "../../shared/network-world.ts";
 import { cachedRetriever } from "../recording/cached-retriever.ts";
-import { excerpt, fetchJson, type HttpPolicy, redact, shownUrl } from "../remote/http.ts";
-import { answerDistinct, createLimiter, createPace, runTogether, sendableQuery } from "../remote/limits.ts";
-import { checkK, keyOf } from "../remote/world.ts";
+import { answerDistinct, sendableQuery } from "../remote/queries.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
-import { chargeOf, createMeter, type Meter, type Spending } from "./budget.ts";
+import { checkK } from "../retriever.ts";
 import { type Provider, providers, type SearchSettings, type WebResult } from "./providers.ts";
 import { pageReader, type ReadPage, type WebWorld } from "./read-pages.ts";
 import type { WebRetrieverOptions } from "./web-options.ts";
@@ -22,6 +24,8 @@ export interface WebRetriever extends Retriever {
 
 const MAX_REPLY_BYTES = 16 << 20;
 
+const searchBudget = { name: "search budget", code: "retriever" } as const;
+
 /**
  * A retriever over `options.provider`. Throws `ConfigError` when a key is missing. Retrieving throws `RetrieverError`,
  * and `BudgetSpentError` (see `isBudgetSpent`) before anything is sent that the budget does not cover.
@@ -31,9 +35,14 @@ export function createWebRetriever(options: WebRetrieverOptions, world: WebWorld
   const variable = options.keyVariable ?? provider.keyVariable;
   const key = variable === undefined ? "" : keyOf(variable, world);
   const settings: SearchSettings = { ...options, url: shownUrl(options.url ?? provider.url), key };
-  const meter = createMeter(options.budget);
+  const meter = createMeter(options.budget, searchBudget);
   const pages = pageReader(options, world, meter);
-  const policy: HttpPolicy = { ...options, maxReplyBytes: MAX_REPLY_BYTES, secrets: [key, ...pages.secrets] };
+  const policy: HttpPolicy = {
+    ...options,
+    error: RetrieverError,
+    maxReplyBytes: MAX_REPLY_BYTES,
+    secrets: [key, ...pages.secrets],
+  };
   const search = searcher({ provider, settings, policy, meter }, options, world);
   const answer = async (query: string, k: number, signal: AbortSignal): Promise<ScoredPassage[]> => {
     const results = firstOfEach(await search(query, k, signal)).slice(0, k);
@@ -55,7 +64,7 @@ export function createWebRetriever(options: WebRetrieverOptions, world: WebWorld
       return answerDistinct(queries, prepare, async (distinct) => {
         const calls = provider.billed(k, settings);
         const price = priceOf(options, provider);
-        meter.reserve(distinct.length * calls, price);
+        meter.reserve(costOf(distinct.length * calls, price));
         let started = 0;
         const start = (query: string) => (group: AbortSignal) => {
           started++;
@@ -64,7 +73,7 @@ export function createWebRetriever(options: WebRetrieverOptions, world: WebWorld
         try {
           return await runTogether(distinct.map(start), { concurrency: options.concurrency, signal });
         } catch (error) {
-          meter.release((distinct.length - started) * calls, price);
+          meter.release(costOf((distinct.length - started) * calls, price));
           throw error;
         }
       });
@@ -93,7 +102,7 @@ function searcher(
   return async (query: string, wanted: number, signal: AbortSignal): Promise<readonly WebResult[]> => {
     const k = Math.min(wanted, provider.maxResults);
     const calls = provider.billed(wanted, settings);
-    const charge = chargeOf(meter, calls, price);
+    const charge = chargeOf(meter, costOf(calls, price));
     try {
       const reply = await limiter.run(async () => {
         await pace(signal);
@@ -113,6 +122,10 @@ function searcher(
 
 function priceOf(options: WebRetrieverOptions, provider: Provider): number {
   return options.pricePerCall ?? provider.price;
+}
+
+function costOf(calls: number, price: number): Amount {
+  return { calls, tokens: 0, dollars: calls * price };
 }
 
 /** Results without those whose URL came before and those that say nothing. */

@@ -5,7 +5,7 @@ import {
   startServer,
   type TestWorld,
   testWorld,
-} from "../remote/remote.fixture.ts";
+} from "../../shared/server.fixture.ts";
 import type { PageNetwork } from "./fetch-page.ts";
 import { webSourceSchema } from "./web-options.ts";
 import { createWebRetriever } from "./web-retriever.ts";

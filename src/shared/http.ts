@@ -3,9 +3,9 @@
  * for causes that pass (no connection, 408, 425, 429, 5xx; `Retry-After` is obeyed), and messages that name the place
  * without ever showing a secret. Redirects are not followed: a header with a key must not travel to another host.
  */
-import { RetrieverError } from "../../errors.ts";
-import { onAbort } from "./limits.ts";
-import type { RetrieverWorld } from "./world.ts";
+import { ForagerError } from "../errors.ts";
+import { onAbort } from "./concurrency.ts";
+import type { NetworkWorld } from "./network-world.ts";
 
 export interface HttpCall {
   readonly method: "GET" | "POST";
@@ -15,7 +15,12 @@ export interface HttpCall {
   readonly body?: unknown;
 }
 
+/** The error of the room that calls, such as `RetrieverError`. */
+export type HttpError = new (message: string, options?: { cause?: unknown }) => ForagerError;
+
 export interface HttpPolicy {
+  /** What is thrown when there is no reply to use. */
+  readonly error: HttpError;
   /** For one attempt, from its start to the end of the reply. */
   readonly timeoutMs: number;
   /** Attempts after the first. */
@@ -49,11 +54,11 @@ interface Failure {
 const MAX_WAIT_MS = 60_000;
 const transientStatus = new Set([408, 425, 429]);
 
-/** The reply, whatever its status unless that is transient; throws `RetrieverError`, or the signal's reason. */
+/** The reply, whatever its status unless that is transient; throws `policy.error`, or the signal's reason. */
 export async function fetchReply(
   call: HttpCall,
   policy: HttpPolicy,
-  { world, signal }: { readonly world: RetrieverWorld; readonly signal?: AbortSignal | undefined },
+  { world, signal }: { readonly world: NetworkWorld; readonly signal?: AbortSignal | undefined },
 ): Promise<HttpReply> {
   const where = `${call.method} ${shownUrl(call.url)}`;
   for (let attempt = 0; ; attempt++) {
@@ -69,7 +74,7 @@ export async function fetchReply(
     if (attempt >= policy.retries || wait > MAX_WAIT_MS) {
       const attempts = attempt === 0 ? "" : ` (attempt ${attempt + 1} of ${policy.retries + 1})`;
       const asked = wait > MAX_WAIT_MS ? `; the server asks to wait ${Math.ceil(wait / 1000)} s` : "";
-      throw new RetrieverError(redact(`${where}: ${outcome.failure}${attempts}${asked}`, policy.secrets), {
+      throw new policy.error(redact(`${where}: ${outcome.failure}${attempts}${asked}`, policy.secrets), {
         cause: plainCause(outcome.cause, policy.secrets),
       });
     }
@@ -77,16 +82,16 @@ export async function fetchReply(
   }
 }
 
-/** The JSON of a reply with a status of 200-299; throws `RetrieverError` with an excerpt for anything else. */
+/** The JSON of a reply with a status of 200-299; throws `policy.error` with an excerpt for anything else. */
 export async function fetchJson(
   call: HttpCall,
   policy: HttpPolicy,
-  context: { readonly world: RetrieverWorld; readonly signal?: AbortSignal | undefined },
+  context: { readonly world: NetworkWorld; readonly signal?: AbortSignal | undefined },
 ): Promise<unknown> {
   const reply = await fetchReply(call, policy, context);
   const where = `${call.method} ${shownUrl(call.url)}`;
-  const wrong = (message: string): RetrieverError =>
-    new RetrieverError(redact(`${where}: ${message}`, policy.secrets));
+  const wrong = (message: string): ForagerError =>
+    new policy.error(redact(`${where}: ${message}`, policy.secrets));
   if (reply.status < 200 || reply.status > 299)
     throw wrong(`expected status 200, got ${describeStatus(reply)}`);
   try {
@@ -99,7 +104,7 @@ export async function fetchJson(
 async function attemptOnce(
   call: HttpCall,
   policy: HttpPolicy,
-  { world, signal }: { readonly world: RetrieverWorld; readonly signal?: AbortSignal | undefined },
+  { world, signal }: { readonly world: NetworkWorld; readonly signal?: AbortSignal | undefined },
 ): Promise<HttpReply | Failure> {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Error("time limit")), policy.timeoutMs);
@@ -117,14 +122,14 @@ async function attemptOnce(
       redirect: "manual",
       signal: controller.signal,
     });
-    const text = await readText(response, policy.maxReplyBytes);
+    const text = await readText(response, policy);
     const reply = { status: response.status, text };
     if (!transientStatus.has(response.status) && response.status < 500) return reply;
     const waitMs = retryAfterMs(response.headers.get("retry-after"), world.now());
     return { failure: `got ${describeStatus(reply)}`, waitMs };
   } catch (cause) {
     signal?.throwIfAborted();
-    if (cause instanceof RetrieverError) throw cause;
+    if (cause instanceof ForagerError) throw cause;
     if (controller.signal.aborted)
       return { failure: `no answer within ${policy.timeoutMs / 1000} s`, isLost: true };
     return connectionFailure(cause, call, policy);
@@ -142,13 +147,13 @@ function connectionFailure(cause: unknown, call: HttpCall, policy: HttpPolicy): 
   const text = typeof code === "string" ? code : inner instanceof Error ? inner.message : String(inner);
   if (text === "bad port") {
     policy.onUnserved?.();
-    throw new RetrieverError(
+    throw new policy.error(
       `${call.method} ${shownUrl(call.url)}: fetch never connects to this port; let the server use another, such as 8000`,
     );
   }
   if (/CERT|TLS|SSL|SELF_SIGNED|VERIFY/.test(text)) {
     policy.onUnserved?.();
-    throw new RetrieverError(
+    throw new policy.error(
       redact(
         `${call.method} ${shownUrl(call.url)}: no secure connection (${text}); check the certificate and https or http`,
         policy.secrets,
@@ -161,15 +166,15 @@ function connectionFailure(cause: unknown, call: HttpCall, policy: HttpPolicy): 
   return { failure: isLost ? `the connection broke (${text})` : `no connection: ${advice}`, isLost, cause };
 }
 
-async function readText(response: Response, maxBytes: number): Promise<string> {
+async function readText(response: Response, { maxReplyBytes, error }: HttpPolicy): Promise<string> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
     bytes += part.value.byteLength;
-    if (bytes > maxBytes)
-      throw new RetrieverError(
-        `${shownUrl(response.url)}: expected a reply of at most ${maxBytes} bytes, got more`,
+    if (bytes > maxReplyBytes)
+      throw new error(
+        `${shownUrl(response.url)}: expected a reply of at most ${maxReplyBytes} bytes, got more`,
       );
     chunks.push(part.value);
   }
@@ -179,7 +184,7 @@ async function readText(response: Response, maxBytes: number): Promise<string> {
 function waitBefore(
   attempt: number,
   { waitMs = 0 }: Failure,
-  { policy, world }: { readonly policy: HttpPolicy; readonly world: RetrieverWorld },
+  { policy, world }: { readonly policy: HttpPolicy; readonly world: NetworkWorld },
 ): number {
   const backoff = Math.min(MAX_WAIT_MS / 1.5, policy.backoffMs * 2 ** attempt) * (0.5 + world.random());
   return Math.max(waitMs, backoff);

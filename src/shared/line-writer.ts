@@ -4,7 +4,7 @@
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
-import { fileError } from "../../shared/files.ts";
+import { fileError } from "./files.ts";
 
 export interface LineWriter {
   /** Resolves when the line is on the disk; throws `FileError`, then and ever after, when it cannot be. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createLimiter, createPace, runTogether, sendableQuery, untilAborted } from "./limits.ts";
+import { createLimiter, createPace, runTogether, untilAborted } from "./concurrency.ts";
 
 const pause = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -104,14 +104,4 @@ test("a pace spaces calls evenly and does not make up for idle time", async () =
     starts.push(now);
   }
   expect(starts).toEqual([1000, 1250, 1500, 11_500, 11_750]);
-});
-
-test("a query is cut without leaving half a character", () => {
-  fc.assert(
-    fc.property(fc.string({ unit: "binary" }), fc.integer({ min: 1, max: 20 }), (query, most) => {
-      const sent = sendableQuery(query, most);
-      expect(sent.length).toBeLessThanOrEqual(most);
-      expect(Buffer.from(sent).toString()).toBe(sent);
-    }),
-  );
 });

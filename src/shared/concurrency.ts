@@ -3,8 +3,7 @@
  * stop together. Node's `fetch` keeps connections open between calls, so the limiter bounds the connections as well.
  */
 import { setMaxListeners } from "node:events";
-import type { ScoredPassage } from "../retriever.ts";
-import type { RetrieverWorld } from "./world.ts";
+import type { NetworkWorld } from "./network-world.ts";
 
 /** Calls `stop` when `signal` aborts, until the function that is returned is called. */
 export function onAbort(signal: AbortSignal | undefined, stop: () => void): () => void {
@@ -60,7 +59,7 @@ export function createLimiter(concurrency: number): Limiter {
 /** Waits so that calls start at most `perSecond` times a second, evenly spaced. */
 export function createPace(
   perSecond: number,
-  world: Pick<RetrieverWorld, "now" | "sleep">,
+  world: Pick<NetworkWorld, "now" | "sleep">,
 ): (signal: AbortSignal) => Promise<void> {
   let next = Number.NEGATIVE_INFINITY;
   return async (signal) => {
@@ -117,26 +116,4 @@ export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | un
   } finally {
     forget();
   }
-}
-
-/**
- * Answers `queries` by asking each distinct one once; a query of white space alone finds nothing and is not asked.
- * `prepare` gives what is really sent, such as a shortened query.
- */
-export async function answerDistinct(
-  queries: readonly string[],
-  prepare: (query: string) => string,
-  ask: (distinct: readonly string[]) => Promise<readonly (readonly ScoredPassage[])[]>,
-): Promise<ScoredPassage[][]> {
-  const sent = queries.map((query) => prepare(query));
-  const distinct = [...new Set(sent)].filter((query) => query.trim() !== "");
-  const answers = distinct.length === 0 ? [] : await ask(distinct);
-  const answerOf = new Map(distinct.map((query, index) => [query, answers[index] ?? []]));
-  return sent.map((query) => [...(answerOf.get(query) ?? [])]);
-}
-
-/** `query` as text that UTF-8 can carry (half surrogate pairs become U+FFFD), at most `maxCharacters` long. */
-export function sendableQuery(query: string, maxCharacters: number): string {
-  const whole = query.length <= maxCharacters ? query : query.slice(0, maxCharacters).trimEnd();
-  return Buffer.from(whole, "utf8").toString("utf8");
 }

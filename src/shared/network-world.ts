@@ -1,11 +1,11 @@
 /**
- * What retrievers that leave the program need of the world, handed in by the caller: network, time, chance and API
- * keys. Nothing here reads the environment; a key is named by its variable in the options and looked up in `keys`,
+ * What retrievers and policies that leave the program need of the world, handed in by the caller: network, time, chance
+ * and API keys. Nothing here reads the environment; a key is named by its variable in the options and looked up in `keys`,
  * so that no key is ever part of options, identities or recordings.
  */
-import { ConfigError, RetrieverError } from "../../errors.ts";
+import { ConfigError } from "../errors.ts";
 
-export interface RetrieverWorld {
+export interface NetworkWorld {
   readonly fetch: typeof fetch;
   /** Milliseconds since 1970. */
   now(): number;
@@ -18,7 +18,7 @@ export interface RetrieverWorld {
 }
 
 /** The key that the environment variable `variable` holds; throws `ConfigError`, which never shows a key. */
-export function keyOf(variable: string, world: Pick<RetrieverWorld, "keys">): string {
+export function keyOf(variable: string, world: Pick<NetworkWorld, "keys">): string {
   const key = (Object.hasOwn(world.keys, variable) ? world.keys[variable] : undefined)?.trim();
   if (key === undefined || key === "")
     throw new ConfigError(
@@ -29,10 +29,4 @@ export function keyOf(variable: string, world: Pick<RetrieverWorld, "keys">): st
       `expected an API key of printable ASCII characters without spaces in ${variable}, got other characters`,
     );
   return key;
-}
-
-/** Throws `RetrieverError` unless `k` is an integer of at least 1. */
-export function checkK(k: number): void {
-  if (!Number.isInteger(k) || k < 1)
-    throw new RetrieverError(`k must be an integer of at least 1, got ${String(k)}`);
 }

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { RetrieverError } from "../../errors.ts";
+import { RetrieverError } from "../errors.ts";
 import { fetchJson, type HttpCall, type HttpPolicy, redact, retryAfterMs } from "./http.ts";
-import { cutOff, deadUrl, silence, startServer, testWorld } from "./remote.fixture.ts";
-import { keyOf } from "./world.ts";
+import { keyOf } from "./network-world.ts";
+import { cutOff, deadUrl, silence, startServer, testWorld } from "./server.fixture.ts";
 
 const policy: HttpPolicy = {
+  error: RetrieverError,
   timeoutMs: 5000,
   retries: 2,
   backoffMs: 100,
