@@ -1,17 +1,16 @@
 /**
- * The decoder of the Llama family and its relatives as a graph for training: whole sequences, no cache. Padding lies to the
+ * One decoder layer of the Llama family and its relatives in a graph for training: whole sequences, no cache. Padding lies to the
  * right, where causal attention keeps it from every real token, so that no attention mask for it is needed.
  */
 import { projectHeads } from "./attention-projection.ts";
 import type { Graph, Tensor } from "./graph.ts";
-import { type AdaptedModel, adapterShapes } from "./lora.ts";
+import type { AdaptedModel } from "./lora.ts";
 import { type Adapter, adaptedLinear, findAdapter } from "./lora-graph.ts";
 import { headSize, type ModelOptions, parameterShapes } from "./model-options.ts";
 import {
   add,
   attention,
   gatedSilu,
-  gatherRows,
   type RotaryTables,
   reshape,
   rmsNorm,
@@ -29,21 +28,6 @@ const N = "N";
 const GT = "GT";
 /** Positions in the rotary tables. */
 const P = "P";
-
-/** Declares all parameters of the model, and its adapters, as inputs of the graph; those in `trainable` get gradients. */
-export function declareParameters(
-  graph: Graph,
-  { model, lora }: AdaptedModel,
-  trainable: ReadonlySet<string>,
-): Map<string, Tensor> {
-  const shapes = [...parameterShapes(model), ...(lora ? adapterShapes(model, lora) : [])];
-  return new Map(
-    shapes.map(([name, shape]) => [
-      name,
-      trainable.has(name) ? graph.parameter(name, shape) : graph.input(name, shape),
-    ]),
-  );
-}
 
 /** Declares all parameters of the model as weights of the graph, fixed when its session is made. */
 export function declareWeights(graph: Graph, model: ModelOptions): Map<string, Tensor> {
@@ -78,19 +62,6 @@ export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
     negatedSine: graph.input("negatedSine", [P, half]),
   };
   return { rotary, mask: graph.input("mask", [GT, T]) };
-}
-
-/** Adds the network up to its final normalisation; returns the hidden states (N, width). Feeds: `decoderFeeds`. */
-export function buildDecoder(graph: Graph, adapted: AdaptedModel, parameters: Parameters): Tensor {
-  const { model } = adapted;
-  const tokens = graph.input("tokens", [N], "int64");
-  const tables = declareTables(graph, model);
-  let hidden = gatherRows(graph, parameter(parameters, "model.embed_tokens.weight"), tokens);
-  for (let layer = 0; layer < model.layers; layer++) {
-    const inLayer = layerParameters(parameters, layer, adapted);
-    hidden = buildLayer(graph, hidden, { model, ...tables, ...inLayer, keep: (value) => value });
-  }
-  return rmsNorm(graph, hidden, parameter(parameters, "model.norm.weight"), model.rmsEpsilon);
 }
 
 /**
