@@ -51,9 +51,10 @@ export async function cardRun(run: ExportedRun, tokenizer: Tokenizer): Promise<C
   };
 }
 
-/** Names of files without the folders of the machine they lie on. */
+/** Names of files without the folders of the machine they lie on, and addresses without who logs in there. */
 function withoutFolders(value: unknown): unknown {
-  if (typeof value === "string") return isAbsolute(value) ? basename(value) : value;
+  if (typeof value === "string")
+    return isAbsolute(value) ? basename(value) : value.replace(/\/\/[^/@\s]*@/, "//");
   if (Array.isArray(value)) return value.map(withoutFolders);
   if (value === null || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutFolders(inner)]));

@@ -134,7 +134,7 @@ function round(value: number): number {
 
 function introduction({ run, base, family, parameters, context, type, licence, version }: ModelCard): string {
   const what = run
-    ? `A search agent: a language model that decides when to search, reads what comes back, and answers. It was trained with Forager ${version} by the recipe ${markdownText(run.recipeName)}.`
+    ? `A search agent: a language model that decides when to search, reads what comes back, and answers. It was trained with Forager by the recipe ${markdownText(run.recipeName)}; version ${version} wrote this folder.`
     : `A language model, converted by Forager ${version}.`;
   const shape = `Family ${family}, ${parameters.toLocaleString("en-US")} parameters, context of ${context.toLocaleString("en-US")} tokens, weights ${type}.`;
   const origin = base
