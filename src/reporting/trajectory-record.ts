@@ -78,6 +78,15 @@ export const storedTrajectorySchema = z
     answer: z.exactOptional(z.string()),
     stopReason: z.enum(stopReasons as readonly [StopReason, ...StopReason[]]),
     failure: z.exactOptional(z.string()),
+    usage: z.exactOptional(
+      z.object({
+        calls: z.int(),
+        promptTokens: z.int(),
+        cachedTokens: z.int(),
+        completionTokens: z.int(),
+        dollars: z.exactOptional(z.number()),
+      }),
+    ),
     time: z.object({ policyMs: z.number(), retrievalMs: z.number(), totalMs: z.number() }),
     reward: z.exactOptional(z.number()),
     advantage: z.exactOptional(z.number()),

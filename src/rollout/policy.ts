@@ -12,9 +12,17 @@ export interface PolicyIdentity {
   readonly weights?: string;
 }
 
+/** A stretch of a context, by who wrote it. */
+export interface ContextPart {
+  readonly source: "prompt" | "policy" | "environment";
+  readonly text: string;
+}
+
 export interface Context {
   /** The whole text so far. */
   readonly text: string;
+  /** The parts that `text` is made of, for policies that speak in messages; absent: all of it is the prompt. */
+  readonly parts?: readonly ContextPart[];
   /** The same as token ids, where the policy has a tokenizer; then it wins over `text`. */
   readonly tokens?: readonly number[];
   /** Names the episode, so that a policy may keep what it computed for its earlier turns. */
@@ -51,7 +59,16 @@ export interface Completion {
   /** Natural log-probability of each sampled id at temperature 1 over the whole vocabulary. */
   readonly logprobs?: readonly number[];
   readonly finishReason: FinishReason;
-  readonly usage: { readonly promptTokens: number; readonly completionTokens: number };
+  readonly usage: CompletionUsage;
+}
+
+export interface CompletionUsage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** Prompt tokens that a server found in its cache, which may be cheaper; absent where it does not say. */
+  readonly cachedTokens?: number;
+  /** Absent where there is no price. */
+  readonly dollars?: number;
 }
 
 export interface Policy {

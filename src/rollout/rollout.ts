@@ -17,6 +17,7 @@ import { random } from "../shared/random.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Completion, Policy, SamplingOptions } from "./policy.ts";
 import type { Segment, Trajectory, Turn } from "./trajectory.ts";
+import { addUsage, noUsage, usageOf } from "./usage.ts";
 
 /** Which episode to play. */
 export interface RolloutRequest {
@@ -77,6 +78,7 @@ class Episode {
   readonly #tokens: number[] = [];
   readonly #now: () => number;
   readonly #started: number;
+  #usage = noUsage;
   #policyMs = 0;
   #retrievalMs = 0;
 
@@ -125,6 +127,7 @@ class Episode {
       answer: last?.type === "answer" ? last.answer : undefined,
       stopReason,
       ...(failure === undefined ? {} : { failure }),
+      usage: this.#usage,
       time: {
         policyMs: this.#policyMs,
         retrievalMs: this.#retrievalMs,
@@ -138,6 +141,7 @@ class Episode {
     const turn = this.#turns.length;
     const context = {
       text: this.#text,
+      parts: this.#segments.map(({ source, text }) => ({ source, text })),
       ...(tokenizer === undefined ? {} : { tokens: this.#tokens.slice() }),
       episode: episodeName({ group, sample }),
       seed: random(seed, "turn", group, sample, turn).below(2 ** 31),
@@ -153,6 +157,7 @@ class Episode {
       const [completion] = completions;
       if (completions.length !== 1 || completion === undefined)
         throw new PolicyError(`expected one completion for one context, got ${completions.length}`);
+      this.#usage = addUsage(this.#usage, usageOf(completion.usage));
       return completion;
     } finally {
       this.#policyMs += this.#now() - started;

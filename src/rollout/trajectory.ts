@@ -7,6 +7,7 @@
 import type { Question } from "../corpus/question.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
 import type { Turn } from "../environment/turn.ts";
+import type { PolicyUsage } from "./usage.ts";
 
 export interface Segment {
   readonly source: "prompt" | "policy" | "environment";
@@ -31,5 +32,7 @@ export interface Trajectory {
   readonly stopReason: StopReason;
   /** For infrastructure failures: what failed. */
   readonly failure?: string;
+  /** What the policy's calls came to; absent in older records. */
+  readonly usage?: PolicyUsage;
   readonly time: { readonly policyMs: number; readonly retrievalMs: number; readonly totalMs: number };
 }

@@ -22,7 +22,7 @@ export function keyOf(variable: string, world: Pick<NetworkWorld, "keys">): stri
   const key = (Object.hasOwn(world.keys, variable) ? world.keys[variable] : undefined)?.trim();
   if (key === undefined || key === "")
     throw new ConfigError(
-      `expected an API key in the environment variable ${variable}, got nothing; set it, or name another variable with keyVariable`,
+      `expected an API key in the environment variable ${variable}, got nothing; set it, or name another variable`,
     );
   if (!/^[\x21-\x7e]+$/.test(key))
     throw new ConfigError(

@@ -2,14 +2,10 @@
  * A retriever that writes down what another one answers, for replay without it. An answer is given only when it is
  * on the disk. One recorder a file at a time; another session appends, when the retriever is the same.
  */
-import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
-import { gzipSync } from "node:zlib";
 import { RetrieverError } from "../../errors.ts";
 import { isBudgetSpent } from "../../shared/budget.ts";
-import { fileError, writeFileAtomic } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
-import { openLineWriter } from "../../shared/line-writer.ts";
+import { appendRecordedLines } from "../../shared/recording-lines.ts";
 import type { Retriever } from "../retriever.ts";
 import { callLine, headLine, otherRetriever, type RecordedCall, readRecording } from "./recording-file.ts";
 
@@ -31,9 +27,7 @@ export async function recordRetriever(retriever: Retriever, file: string): Promi
   const before = await readRecording(file);
   if (before.identity !== undefined && canonicalJson(before.identity) !== canonicalJson(identity))
     throw otherRetriever(file, undefined, { recorded: before.identity, came: identity });
-  if (before.isCutShort) await rewrite(file, before.lines);
-  else await makeFolder(file);
-  const writer = await openLineWriter(file);
+  const writer = await appendRecordedLines(file, before);
   await writer.write(headLine(identity));
   let next = before.nextCall;
   const close = once(() => writer.close());
@@ -57,19 +51,6 @@ export async function recordRetriever(retriever: Retriever, file: string): Promi
       }
     },
   };
-}
-
-async function rewrite(file: string, lines: readonly string[]): Promise<void> {
-  const text = lines.map((line) => `${line}\n`).join("");
-  await writeFileAtomic(file, file.endsWith(".gz") ? gzipSync(text) : text);
-}
-
-async function makeFolder(file: string): Promise<void> {
-  try {
-    await mkdir(dirname(file), { recursive: true });
-  } catch (cause) {
-    throw fileError(`cannot write ${file}`, cause);
-  }
 }
 
 function once(work: () => Promise<void>): () => Promise<void> {

@@ -5,13 +5,10 @@
  *   {"call":0,"queries":["…"],"k":3,"results":[[{"passage":{…},"score":1.5}]]}   or   {…,"error":"…"}
  * A kill can only cut the last line short; that line is left out and said. A file is read as a whole into memory.
  */
-import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
-import { createGunzip } from "node:zlib";
 import { z } from "zod";
-import { DataFormatError, FileError } from "../../errors.ts";
-import { exists, fileError } from "../../shared/files.ts";
+import { DataFormatError } from "../../errors.ts";
 import { canonicalJson } from "../../shared/hash.ts";
+import { parseRecordingLine, type RecordedLines, readRecordedLines } from "../../shared/recording-lines.ts";
 import type { RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 
 export const RECORDING_VERSION = 1;
@@ -23,19 +20,13 @@ export interface RecordedCall {
   readonly outcome: { readonly results: readonly (readonly ScoredPassage[])[] } | { readonly error: string };
 }
 
-export interface Recording {
+export interface Recording extends RecordedLines {
   /** Absent in a file that holds nothing yet. */
   readonly identity: RetrieverIdentity | undefined;
   /** In the order in which the calls began. */
   readonly calls: readonly RecordedCall[];
   /** The number for the next call. */
   readonly nextCall: number;
-  /** What was left out, for the user. */
-  readonly warnings: readonly string[];
-  /** Whether the end of the file must be taken off before anything is appended. */
-  readonly isCutShort: boolean;
-  /** The whole lines, as they stand in the file. */
-  readonly lines: readonly string[];
 }
 
 const identitySchema = z.strictObject({
@@ -90,10 +81,7 @@ export function callLine(call: number, { queries, k, outcome }: RecordedCall): s
  * that is damaged and for sessions of different retrievers. A file that does not exist is read as an empty one.
  */
 export async function readRecording(file: string): Promise<Recording> {
-  const { text, isBroken } = (await exists(file)) ? await readText(file) : { text: "", isBroken: false };
-  const lines = text.split("\n");
-  const rest = lines.pop() ?? "";
-  const isCutShort = isBroken || rest !== "";
+  const { lines, isCutShort, warnings } = await readRecordedLines(file);
   const calls: (RecordedCall & { readonly call: number })[] = [];
   let identity: RetrieverIdentity | undefined;
   for (const [index, line] of lines.entries()) {
@@ -105,12 +93,11 @@ export async function readRecording(file: string): Promise<Recording> {
     if (identity === undefined)
       throw new DataFormatError(file, index + 1, "expected the head of a recording, got a call");
   }
-  const cut = `${file}: the last line is cut short, by a kill or a full disk; it is left out`;
   return {
     identity,
     calls: calls.sort((a, b) => a.call - b.call),
     nextCall: calls.reduce((next, { call }) => Math.max(next, call + 1), 0),
-    warnings: isCutShort ? [cut] : [],
+    warnings,
     isCutShort,
     lines,
   };
@@ -137,64 +124,14 @@ function flat({ parameters, ...identity }: RetrieverIdentity): Record<string, un
 }
 
 function parseLine(line: string, file: string, number: number) {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch (cause) {
-    throw new DataFormatError(
-      file,
-      number,
-      `expected a line of a recording, got ${JSON.stringify(line.slice(0, 60))}`,
-      { cause },
-    );
-  }
-  const isHead = value !== null && typeof value === "object" && "recording" in value;
-  const parsed = isHead ? headSchema.safeParse(value) : callSchema.safeParse(value);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new DataFormatError(
-      file,
-      number,
-      `expected a line of a recording, version ${RECORDING_VERSION}, got one in which ${issue?.path.join(".") || "it"}: ${issue?.message}`,
-    );
-  }
+  const place = { file, line: number, version: RECORDING_VERSION };
+  const value = parseRecordingLine(line, place, { head: headSchema, entry: callSchema });
   // Taken from the text itself and not from the schema's copy, so that replayed JSON is equal byte for byte.
-  if (isHead) return value as z.infer<typeof headSchema>;
+  if ("recording" in value) return value as unknown as z.infer<typeof headSchema>;
   const { call, queries, k, ...outcome } = value as {
     readonly call: number;
     readonly queries: readonly string[];
     readonly k: number;
   } & RecordedCall["outcome"];
   return { call, queries, k, outcome };
-}
-
-/** The text up to where the file breaks off. */
-async function readText(file: string): Promise<{ text: string; isBroken: boolean }> {
-  const chunks: Buffer[] = [];
-  // A device such as /dev/zero would never end.
-  if (!(await stat(file)).isFile())
-    throw new FileError(
-      `cannot read ${file}: expected a file, got a folder or a device; choose another path`,
-    );
-  const source = createReadStream(file);
-  const stream = file.endsWith(".gz") ? source.pipe(createGunzip()) : source;
-  // A pipe does not hand on the errors of its source.
-  source.on("error", (error) => stream.destroy(error));
-  let isBroken = false;
-  try {
-    for await (const chunk of stream) chunks.push(chunk as Buffer);
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "Z_BUF_ERROR") throw readError(file, cause);
-    isBroken = true;
-  }
-  return { text: Buffer.concat(chunks).toString("utf8"), isBroken };
-}
-
-function readError(file: string, cause: unknown): unknown {
-  const { code = "" } = cause as NodeJS.ErrnoException;
-  if (code.startsWith("Z_"))
-    return new DataFormatError(file, undefined, `expected gzipped text, got other bytes (${code})`, {
-      cause,
-    });
-  return fileError(`cannot read ${file}`, cause);
 }
