@@ -7,7 +7,14 @@ export type Work =
   /** The log-probabilities of the token after `batch` prompts of `length` tokens, and no more. */
   | { readonly op: "prefill"; readonly batch: number; readonly length: number }
   /** `tokens` greedy tokens after prompts of `prompt` tokens, `batch` sequences at once. */
-  | { readonly op: "decode"; readonly batch: number; readonly prompt: number; readonly tokens: number };
+  | {
+      readonly op: "decode";
+      readonly batch: number;
+      readonly prompt: number;
+      readonly tokens: number;
+      /** So many sequences have the same prompt, as the rollouts of a group; absent: each has its own. */
+      readonly groupSize?: number;
+    };
 
 export interface EngineCase {
   readonly name: string;
@@ -36,6 +43,8 @@ const smol = modelOptionsSchema.parse({
   ropeBase: 100_000,
 });
 
+/** 64 episodes, in groups with a common prompt. */
+const groups = (groupSize: number): Work => ({ op: "decode", batch: 64, prompt: 256, tokens: 32, groupSize });
 const decoding = (batch: number): Work => ({ op: "decode", batch, prompt: 64, tokens: 64 });
 
 export const engineCases: readonly EngineCase[] = [
@@ -59,6 +68,30 @@ export const engineCases: readonly EngineCase[] = [
   },
   { name: "decode-tiny-16", about: "1.1 M parameters, 16 sequences", model: tiny, work: decoding(16) },
   { name: "decode-tiny-32", about: "1.1 M parameters, 32 sequences", model: tiny, work: decoding(32) },
+  {
+    name: "groups-tiny-8",
+    about: "1.1 M parameters, 8 prompts of 256 tokens, each for 8 sequences",
+    model: tiny,
+    work: groups(8),
+  },
+  {
+    name: "groups-tiny-1",
+    about: "1.1 M parameters, 64 prompts of 256 tokens, one for each sequence",
+    model: tiny,
+    work: groups(1),
+  },
+  {
+    name: "groups-135m-8",
+    about: "SmolLM2-135M's shape, 8 prompts of 256 tokens, each for 8 sequences",
+    model: smol,
+    work: groups(8),
+  },
+  {
+    name: "groups-135m-1",
+    about: "SmolLM2-135M's shape, 64 prompts of 256 tokens, one for each sequence",
+    model: smol,
+    work: groups(1),
+  },
   { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", model: smol, work: decoding(16) },
   { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", model: smol, work: decoding(32) },
 ];

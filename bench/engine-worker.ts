@@ -30,7 +30,7 @@ const chance = random(1, "bench");
 
 async function prepare(model: ModelOptions, threads: number): Promise<object> {
   const setting = { tokenizer: idsOnly(model.vocabularySize), seed: 1 };
-  prepared = await EmbeddedEngine.create(model, setting, { threads, tokenBudget: 4096, maxSlots: 32 });
+  prepared = await EmbeddedEngine.create(model, setting, { threads, tokenBudget: 4096, maxSlots: 64 });
   return { parameters: prepared.parameterCount };
 }
 
@@ -65,11 +65,15 @@ async function decode({
   batch,
   prompt,
   tokens,
+  groupSize = 1,
 }: Extract<Work, { op: "decode" }>): Promise<{ seconds: number; tokens: number }> {
   const size = engine().tokenizer.vocabularySize;
+  const prompts = Array.from({ length: Math.ceil(batch / groupSize) }, () =>
+    Array.from({ length: prompt }, () => chance.below(size)),
+  );
   const contexts = Array.from({ length: batch }, (_, seed) => ({
     text: "",
-    tokens: Array.from({ length: prompt }, () => chance.below(size)),
+    tokens: prompts[Math.floor(seed / groupSize)] as number[],
     seed,
   }));
   const sampling = { maxTokens: tokens, temperature: 0, topP: 1, topK: 0, stop: [] };
