@@ -114,7 +114,7 @@ async function startPeer({ model, threads }: Options): Promise<Peer | undefined>
     process.stderr.write("No comparison: FORAGER_LLAMA_PYTHON names no Python with llama-cpp-python.\n");
     return undefined;
   }
-  const worker = new Worker(python, [local("peers/llama_cpp.py")]);
+  const worker = new Worker(python, [local("peers/llama.py")]);
   const { name } = await worker.request("info");
   const file = model.endsWith(".gguf")
     ? model
