@@ -8,7 +8,7 @@ import type { ModelFiles } from "../engine/model-files.ts";
 import { findCodec } from "../environment/codecs.ts";
 import { openingText } from "../environment/opening.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
-import type { CardBase, CardEvaluation, CardRun } from "../reporting/model-card.ts";
+import type { CardBase, CardEvaluation, CardRun } from "../reporting/model-card-parts.ts";
 import { exists } from "../shared/files.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { stepsBefore, totalSteps } from "../training/position.ts";

@@ -1,6 +1,6 @@
 /** The part of a model card that says how the model is loaded: by the library it was written for, and by Forager. */
 import { codeBlock } from "./markdown.ts";
-import type { ExportTarget, ModelCard } from "./model-card.ts";
+import type { ExportTarget, ModelCard } from "./model-card-parts.ts";
 
 type Loaded = Pick<ModelCard, "target" | "file" | "base" | "run">;
 

@@ -3,7 +3,8 @@ import { parse } from "yaml";
 import { hostileText } from "../../test/made-up-run.ts";
 import { makeContract, makeItem, makeResult } from "../../test/make-result.ts";
 import { codeBlock, markdownText } from "./markdown.ts";
-import { type CardRun, exportTargets, type ModelCard, renderModelCard } from "./model-card.ts";
+import { renderModelCard } from "./model-card.ts";
+import { type CardRun, exportTargets, type ModelCard } from "./model-card-parts.ts";
 
 const result = makeResult(
   [

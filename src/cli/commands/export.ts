@@ -6,12 +6,8 @@ import type { ModelFiles } from "../../engine/model-files.ts";
 import type { FloatType } from "../../engine/tensor-encoding.ts";
 import { UsageError } from "../../errors.ts";
 import { formatMegabytes } from "../../reporting/megabytes.ts";
-import {
-  type ExportTarget,
-  exportTargets,
-  type ModelCard,
-  renderModelCard,
-} from "../../reporting/model-card.ts";
+import { renderModelCard } from "../../reporting/model-card.ts";
+import { type ExportTarget, exportTargets, type ModelCard } from "../../reporting/model-card-parts.ts";
 import { createFolderAtomic, writeFileAtomic } from "../../shared/files.ts";
 import { removeAbandoned } from "../../shared/partial-files.ts";
 import { hubSettings } from "../../training/hub-settings.ts";
