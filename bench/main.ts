@@ -11,6 +11,7 @@ import { grpoBench } from "./grpo.ts";
 import { lanceBench } from "./lance.ts";
 import { lexicalBench } from "./lexical.ts";
 import { formatBytes } from "./measure.ts";
+import { planBench } from "./plan.ts";
 import { quantisationBench } from "./quantisation.ts";
 import { quickstartBench } from "./quickstart.ts";
 import { retrievalBench } from "./retrieval.ts";
@@ -25,6 +26,7 @@ const benches: readonly Bench[] = [
   grpoBench,
   lanceBench,
   lexicalBench,
+  planBench,
   quantisationBench,
   quickstartBench,
   retrievalBench,

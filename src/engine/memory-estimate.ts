@@ -8,7 +8,7 @@ import { headSize, type ModelOptions, parameterCount } from "./model-options.ts"
 const floatBytes = 4;
 
 /** Node with ONNX Runtime and its sessions, without a model. */
-export const runtimeBytes = 175e6;
+export const runtimeBytes = 165e6;
 
 /** Weights twice (our arrays and the copy that is packed for fast products), keys and values of all slots. */
 export function samplingBytes(
@@ -79,7 +79,7 @@ function activationFloats(model: ModelOptions, { tokens, keptLayers }: MicroBatc
 }
 
 /** Matrices of attention scores, and vectors of a token, that the sessions of a layer hold at their widest places. */
-const scoreMatrices = 6.5;
+const scoreMatrices = 6.2;
 const widthVectors = 7;
 const feedForwardVectors = 7;
 
@@ -88,8 +88,8 @@ function layerFloats(model: ModelOptions, { tokens, time }: MicroBatchShape): nu
   return tokens * (scoreMatrices * model.heads * Math.min(time, tokens) + vectors);
 }
 
-/** Logits, their log-softmax, probabilities, and gradient. */
-const logitMatrices = 4;
+/** Logits, their log-softmax, and their gradient. */
+const logitMatrices = 3;
 /** As `rowsOfPiece`. */
 const pieceFloats = 48 * 2 ** 20;
 
