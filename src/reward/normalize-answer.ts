@@ -18,10 +18,18 @@ export function normalizeAnswer(answer: string): string {
 
 /** The words of the normal form. */
 export function answerTokens(answer: string): string[] {
-  return answer
-    .toLowerCase()
-    .replace(punctuation, "")
-    .replace(articles, " ")
-    .split(whiteSpace)
-    .filter((token) => token !== "");
+  return splitWords(withoutPunctuation(answer).replace(articles, " "));
+}
+
+/** The words of a text in lower case without ASCII punctuation; articles stay. */
+export function plainWords(text: string): string[] {
+  return splitWords(withoutPunctuation(text));
+}
+
+function withoutPunctuation(text: string): string {
+  return text.toLowerCase().replace(punctuation, "");
+}
+
+function splitWords(text: string): string[] {
+  return text.split(whiteSpace).filter((token) => token !== "");
 }

@@ -112,6 +112,54 @@ describe("the format reward by the table of Search-R1 v0.3", () => {
   });
 });
 
+describe("DeSA's rewards by hand", () => {
+  const search = "<search>Emma</search>";
+  const right = "<answer>Jane Austen</answer>";
+  const wrong = "<answer>Dickens</answer>";
+  const penalised = rewardOptionsSchema.parse({ type: "retrievalRecall", deficiencyPenalty: 0.2 });
+  const mixed = rewardOptionsSchema.parse({
+    type: "mixture",
+    parts: [
+      { weight: 0.5, reward: { type: "retrievalRecall" } },
+      { weight: 0.5, reward: { type: "exactMatch" } },
+    ],
+  });
+  // turns; recall; recall less 0.2 for each flag; accuracy; half recall and half exact match
+  test.each<[string, readonly string[], number, number, number, number]>([
+    ["found and used", [search, right], 1, 1, 1, 1],
+    ["found, not used", [search, wrong], 1, 1, 1, 0.5],
+    ["found twice by one query", [search, search, wrong], 1, 0.8, 1, 0.5],
+    ["found after a senseless query", ["<search>x</search>", search, right], 1, 0.8, 1, 1],
+    ["found after two kinds of deficiencies", ["<search> </search>", search, wrong], 1, 0.8, 1, 0.5],
+    ["known without a search", [right], 0, 0, 0, 0.5],
+    ["neither found nor known", ["<search>x</search>", wrong], 0, 0, 0, 0],
+  ])("%s", async (_, turns, recall, less, accuracy, half) => {
+    const trajectory = await play(turns);
+    const value = (options: RewardOptions): number => reward(trajectory, options).value;
+    expect(value(rewardOptionsSchema.parse({ type: "retrievalRecall" }))).toBe(recall);
+    expect(value(penalised)).toBeCloseTo(less, 12);
+    expect(value(rewardOptionsSchema.parse({ type: "retrievalAccuracy" }))).toBe(accuracy);
+    expect(value(mixed)).toBe(half);
+  });
+
+  test("a mixture names the parts of all its rewards", async () => {
+    expect(reward(await play([search, wrong]), mixed).parts).toEqual({ retrievalRecall: 1, exactMatch: 0 });
+  });
+
+  test("the defaults find whole words and leave yes and no out; a mixture needs parts and holds no mixture", () => {
+    expect(rewardOptionsSchema.parse({ type: "retrievalRecall" })).toEqual({
+      type: "retrievalRecall",
+      match: "tokens",
+      skipYesNo: true,
+      deficiencyPenalty: 0,
+    });
+    expect(() => rewardOptionsSchema.parse({ type: "mixture", parts: [] })).toThrow();
+    expect(() =>
+      rewardOptionsSchema.parse({ type: "mixture", parts: [{ weight: 1, reward: mixed }] }),
+    ).toThrow();
+  });
+});
+
 test("a trajectory that the world broke off has no reward", async () => {
   const trajectory = await play(["<search>down</search>"]);
   expect(() => reward(trajectory, { type: "exactMatch" })).toThrow(/retrieverFailure has no reward/);

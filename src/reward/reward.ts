@@ -7,13 +7,15 @@ import { isInfrastructureFailure } from "../environment/stop-reason.ts";
 import { assert } from "../errors.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { coverExactMatch } from "./cover-exact-match.ts";
+import { releasedFlagCount } from "./deficiencies.ts";
 import { exactMatch } from "./exact-match.ts";
 import { formatReward } from "./format-reward.ts";
+import { answerMatchFields, retrievalAccuracy, retrievalRecall } from "./retrieved-answer.ts";
 import { tokenF1 } from "./token-f1.ts";
 
 const credit = z.number().min(0).max(1);
 
-export const rewardOptionsSchema = z.discriminatedUnion("type", [
+const singleRewardSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z
       .literal("exactMatch")
@@ -39,9 +41,47 @@ export const rewardOptionsSchema = z.discriminatedUnion("type", [
       .default(0)
       .describe("Extra credit for well-formed turns that retrieved a gold answer without giving it."),
   }),
+  z.strictObject({
+    type: z
+      .literal("retrievalRecall")
+      .describe(
+        "1 when a passage that a search showed holds a gold answer, else 0, whatever is answered (DeSA, stage 1).",
+      ),
+    ...answerMatchFields,
+    deficiencyPenalty: credit
+      .default(0)
+      .describe(
+        "Taken off for each flag of the released detector of deficiencies (docs/algorithms/desa.md), down to 0; 0.2 in DeSA's ablation.",
+      ),
+  }),
+  z.strictObject({
+    type: z
+      .literal("retrievalAccuracy")
+      .describe("Share of the passages shown by searches that hold a gold answer (DeSA's ablation)."),
+    ...answerMatchFields,
+  }),
+]);
+
+export const rewardOptionsSchema = z.discriminatedUnion("type", [
+  ...singleRewardSchema.options,
+  z.strictObject({
+    type: z
+      .literal("mixture")
+      .describe("Weighted sum of rewards; DeSA's single-stage control is half recall, half exact match."),
+    parts: z
+      .array(
+        z.strictObject({
+          weight: z.number().positive().describe("Its value is multiplied by this."),
+          reward: singleRewardSchema.describe("Any reward but a mixture."),
+        }),
+      )
+      .min(1)
+      .describe("What is added up."),
+  }),
 ]);
 
 export type RewardOptions = z.infer<typeof rewardOptionsSchema>;
+type SingleRewardOptions = z.infer<typeof singleRewardSchema>;
 
 export interface Reward {
   readonly value: number;
@@ -49,12 +89,30 @@ export interface Reward {
   readonly parts: Readonly<Record<string, number>>;
 }
 
-/** The reward in [0, 1]. A trajectory that the world broke off has none: asking for it is a defect of the caller. */
+/**
+ * The reward: in [0, 1], of a mixture in [0, sum of its weights]. A trajectory that the world broke off has none: asking
+ * for it is a defect of the caller.
+ */
 export function reward(trajectory: Trajectory, options: RewardOptions): Reward {
   assert(
     !isInfrastructureFailure(trajectory.stopReason),
     `a trajectory that ended with ${trajectory.stopReason} has no reward`,
   );
+  return options.type === "mixture" ? mixture(trajectory, options) : singleReward(trajectory, options);
+}
+
+function mixture(
+  trajectory: Trajectory,
+  { parts }: Extract<RewardOptions, { readonly type: "mixture" }>,
+): Reward {
+  const rewards = parts.map((part) => ({ ...singleReward(trajectory, part.reward), weight: part.weight }));
+  return {
+    value: rewards.reduce((sum, { value, weight }) => sum + weight * value, 0),
+    parts: Object.assign({}, ...rewards.map((part) => part.parts)) as Reward["parts"],
+  };
+}
+
+function singleReward(trajectory: Trajectory, options: SingleRewardOptions): Reward {
   const { answer, question } = trajectory;
   switch (options.type) {
     case "exactMatch":
@@ -72,6 +130,13 @@ export function reward(trajectory: Trajectory, options: RewardOptions): Reward {
       };
       return { value, parts };
     }
+    case "retrievalRecall": {
+      const recall = retrievalRecall(trajectory, options);
+      const value = Math.max(0, recall - options.deficiencyPenalty * releasedFlagCount(trajectory));
+      return { value, parts: { retrievalRecall: recall } };
+    }
+    case "retrievalAccuracy":
+      return single("retrievalAccuracy", retrievalAccuracy(trajectory, options));
   }
 }
 

@@ -59,6 +59,30 @@ export function queries({ turns }: Trajectory): string[] {
   return turns.flatMap(({ action }) => (action.type === "search" ? [action.query] : []));
 }
 
+/** The passages of one search with the text in which they were shown. */
+export interface ShownPassages {
+  readonly passages: readonly ScoredPassage[];
+  readonly text: string;
+}
+
+/**
+ * The searches whose passages the policy got to read, in order: those whose observation was inserted, and in mode `rag`
+ * the one that the prompt shows. An observation that did not fit into the context was not read.
+ */
+export function shownPassages({ segments, turns }: Trajectory): ShownPassages[] {
+  const observations: (string | undefined)[] = [];
+  segments.forEach(({ source }, index) => {
+    if (source !== "policy") return;
+    const next = segments[index + 1];
+    observations.push(next?.source === "environment" ? next.text : undefined);
+  });
+  return turns.flatMap(({ action, passages }, turn) => {
+    const isInPrompt = turn === 0 && (action.type === "answer" || action.type === "invalid");
+    const text = isInPrompt ? segments[0]?.text : observations[turn];
+    return passages === undefined || text === undefined ? [] : [{ passages, text }];
+  });
+}
+
 /** What was found, each passage once, in the order it was first found. */
 export function retrievedPassages({ turns }: Trajectory): ScoredPassage[] {
   const first = new Map<string, ScoredPassage>();
