@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { stopReasons } from "../environment/stop-reason.ts";
+import { type DeficiencyName, deficiencyNames } from "../reward/deficiencies.ts";
 
 const share = z.number().min(0).max(1);
 const common = {
@@ -39,6 +40,11 @@ export const scoredItemSchema = z.object({
   contextTokens: z.number(),
   /** Wall time of the episode; episodes played at once share the machine. */
   timeMs: z.number(),
+  /** 1 where the searching has the deficiency, else 0; absent in older results. */
+  ...(Object.fromEntries(deficiencyNames.map((name) => [name, z.exactOptional(share)])) as Record<
+    DeficiencyName,
+    z.ZodExactOptional<typeof share>
+  >),
 });
 
 export const failedItemSchema = z.object({
@@ -66,6 +72,7 @@ export const metricNames = [
   "policyTokens",
   "contextTokens",
   "timeMs",
+  ...deficiencyNames,
 ] as const;
 export type MetricName = (typeof metricNames)[number];
 
@@ -75,6 +82,7 @@ export const costMetrics: ReadonlySet<MetricName> = new Set<MetricName>([
   "policyTokens",
   "contextTokens",
   "timeMs",
+  ...deficiencyNames,
 ]);
 
 /** The key that identifies the question of an item, equal to `questionKey`. */

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { makeQuestion, makeSegment, makeTrajectory } from "../../test/make-trajectory.ts";
 import type { Turn } from "../environment/turn.ts";
+import { deficiencyNames } from "../reward/deficiencies.ts";
 import { scoreTrajectory } from "./score-trajectory.ts";
 
 function search(...ids: string[]): Turn {
@@ -40,6 +41,7 @@ test("a trajectory is scored by its answer, its searches, its tokens and its tim
     policyTokens: 4,
     contextTokens: 9,
     timeMs: 20,
+    ...Object.fromEntries(deficiencyNames.map((name) => [name, 0])),
   });
 });
 
@@ -55,6 +57,11 @@ test("a found passage with a gold answer counts as retrieved, whatever was answe
   const turns = [search("Paris")];
   const item = scoreTrajectory(makeTrajectory({ turns, answer: "Rome" }));
   expect(item).toMatchObject({ em: 0, answerRetrieved: 1 });
+});
+
+test("deficiencies of the searching are scored beside the answer", () => {
+  const item = scoreTrajectory(makeTrajectory({ turns: [search("x"), search("x")], answer: "Paris" }));
+  expect(item).toMatchObject({ em: 1, duplicateQuery: 1, anyDeficiency: 1, malformedAction: 0, noSearch: 0 });
 });
 
 test("retrieval recall is absent where a question marks no gold passages", () => {

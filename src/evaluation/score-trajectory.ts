@@ -1,6 +1,7 @@
 /** From a finished trajectory to the item of an evaluation. Looks at actions and segments, never at their text. */
 import { isInfrastructureFailure } from "../environment/stop-reason.ts";
 import { coverExactMatch } from "../reward/cover-exact-match.ts";
+import { deficiencies } from "../reward/deficiencies.ts";
 import { exactMatch } from "../reward/exact-match.ts";
 import { hasRetrievedAnswer } from "../reward/format-reward.ts";
 import { tokenF1 } from "../reward/token-f1.ts";
@@ -42,5 +43,6 @@ export function scoreTrajectory(trajectory: Trajectory): Item {
     policyTokens: policyTokenCount(trajectory),
     contextTokens: tokenCount(trajectory),
     timeMs: time.totalMs,
+    ...deficiencies(trajectory),
   };
 }

@@ -6,6 +6,7 @@
  * What it does not hold: the scores of single questions, which live with their trajectories.
  */
 import { type StopReason, stopReasons } from "../environment/stop-reason.ts";
+import { type DeficiencyName, deficiencyDocs, deficiencyNames } from "../reward/deficiencies.ts";
 
 export interface MetricDescription {
   /** Unit of the value; `share` is a fraction from 0 to 1, `nats` natural-log units. */
@@ -38,6 +39,14 @@ const described = {
   "search/goldRecall": [
     "share",
     "Gold passages found by any search of the trajectory, mean over questions that mark some.",
+  ],
+  "search/answerRecall": [
+    "share",
+    "Trajectories to which a search showed a passage with a gold answer, as whole words, yes and no left out.",
+  ],
+  "search/answerAccuracy": [
+    "share",
+    "Passages shown by searches that hold a gold answer, mean over trajectories; 0 without passages.",
   ],
   "search/truncated": ["share", "Observations that were shortened to fit their limit, of all observations."],
   "turn/count": ["turns/question", "Turns of the policy in a trajectory, mean."],
@@ -121,6 +130,12 @@ const described = {
   "evaluation/emHigh": ["share", "Upper end of its 95 % bootstrap interval."],
   "evaluation/f1": ["share", "Mean token F1 on held-out questions."],
   "evaluation/searches": ["searches/question", "Mean searches on held-out questions."],
+  "evaluation/answerRetrieved": ["share", "Held-out questions to which a search found a gold answer."],
+  "evaluation/anyDeficiency": ["share", "Held-out questions with `deficiency/anyDeficiency`."],
+  "validation/n": ["count", "Validation questions on which `until` of the stage measured after this step."],
+  "validation/em": ["share", "Exact match on them."],
+  "validation/f1": ["share", "Mean token F1 on them."],
+  "validation/answerRetrieved": ["share", "Those to which a search found a gold answer."],
 } as const satisfies Record<`${string}/${string}`, readonly [unit: string, doc: string]>;
 
 const stopDocs: Readonly<Record<StopReason, string>> = {
@@ -133,17 +148,27 @@ const stopDocs: Readonly<Record<StopReason, string>> = {
 };
 
 export type StopMetricKey = `stop/${StopReason}`;
-export type MetricKey = keyof typeof described | StopMetricKey;
+export type DeficiencyMetricKey = `deficiency/${DeficiencyName}`;
+export type MetricKey = keyof typeof described | StopMetricKey | DeficiencyMetricKey;
 
 /** Every key with its unit and meaning, in the order of the table. */
 export const metricKeys: Readonly<Record<MetricKey, MetricDescription>> = Object.fromEntries([
   ...Object.entries(described).map(([key, [unit, doc]]) => [key, { unit, doc }]),
   ...stopReasons.map((reason) => [stopKey(reason), { unit: "share", doc: stopDocs[reason] }]),
+  ...deficiencyNames.map((name) => [
+    deficiencyKey(name),
+    { unit: "share", doc: `Trajectories with ${deficiencyDocs[name]}.` },
+  ]),
 ]) as Record<MetricKey, MetricDescription>;
 
 /** The key of the share of trajectories that ended for `reason`. */
 export function stopKey<R extends StopReason>(reason: R): `stop/${R}` {
   return `stop/${reason}`;
+}
+
+/** The key of the share of trajectories with a deficiency. */
+export function deficiencyKey<N extends DeficiencyName>(name: N): `deficiency/${N}` {
+  return `deficiency/${name}`;
 }
 
 export function isMetricKey(key: string): key is MetricKey {

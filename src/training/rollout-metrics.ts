@@ -2,9 +2,11 @@
 import type { GroupReport } from "../algorithm/group.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { isInfrastructureFailure, stopReasons } from "../environment/stop-reason.ts";
-import { stopKey } from "../reporting/metric-keys.ts";
+import { deficiencyKey, stopKey } from "../reporting/metric-keys.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
+import { deficiencies, deficiencyNames } from "../reward/deficiencies.ts";
 import { exactMatch } from "../reward/exact-match.ts";
+import { retrievalAccuracy, retrievalRecall, wordMatch } from "../reward/retrieved-answer.ts";
 import { tokenF1 } from "../reward/token-f1.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import {
@@ -44,6 +46,7 @@ export function rolloutMetrics(
     "reward/f1": mean(sound.map(({ answer, question }) => tokenF1(answer, question.goldAnswers))),
     "advantage/std": deviation(groups.trajectories.map(({ advantage }) => advantage)),
     ...searchMetrics(sound),
+    ...deficiencyMetrics(sound),
     "length/cutTurns": cutTurns(sound, setting.environment.maxTurnTokens),
     "length/policyTokens": policyTokens / Math.max(1, sound.length),
     "length/observationTokens": mean(sound.map(observationTokenCount)),
@@ -90,8 +93,18 @@ function searchMetrics(sound: readonly Trajectory[]): Partial<MetricRow> {
     "search/repeated": repeated / Math.max(1, searches),
     "search/truncated": sum(sound.map(truncatedSearchCount)) / Math.max(1, searches),
     ...(recalls.length > 0 && { "search/goldRecall": mean(recalls) }),
+    "search/answerRecall": mean(sound.map((trajectory) => retrievalRecall(trajectory, wordMatch))),
+    "search/answerAccuracy": mean(sound.map((trajectory) => retrievalAccuracy(trajectory, wordMatch))),
     "turn/count": turns / Math.max(1, sound.length),
   };
+}
+
+/** Shares of trajectories, by both definitions of DeSA. */
+function deficiencyMetrics(sound: readonly Trajectory[]): Partial<MetricRow> {
+  const found = sound.map(deficiencies);
+  return Object.fromEntries(
+    deficiencyNames.map((name) => [deficiencyKey(name), mean(found.map((flags) => flags[name]))]),
+  );
 }
 
 function stopMetrics(all: readonly Trajectory[]): Partial<MetricRow> {

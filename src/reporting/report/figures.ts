@@ -97,6 +97,25 @@ const linePlans: readonly Plan[] = [
     ],
   },
   {
+    title: "Deficiencies of searching",
+    caption:
+      "Shares of trajectories without a search, with a malformed action, with a query asked twice, with any of them.",
+    lines: [
+      { key: "deficiency/anyDeficiency", label: "any" },
+      { key: "deficiency/malformedAction", label: "malformed" },
+      { key: "deficiency/duplicateQuery", label: "duplicate" },
+      { key: "deficiency/noSearch", label: "no search" },
+    ],
+  },
+  {
+    title: "Answers shown by searches",
+    caption: "Share of trajectories to which a search showed a gold answer, and of passages that hold one.",
+    lines: [
+      { key: "search/answerRecall", label: "recall" },
+      { key: "search/answerAccuracy", label: "accuracy" },
+    ],
+  },
+  {
     title: "Learning rate",
     caption: "Of the last update of each step.",
     lines: [{ key: "optimizer/learningRate", label: "rate" }],

@@ -35,22 +35,33 @@ const measures: readonly Measure[] = [
   { metric: "contextTokens", label: "Tokens in all", isShare: false },
   { metric: "timeMs", label: "Time, ms", isShare: false },
 ];
+
+/** By both definitions of DeSA; less is better. */
+const deficiencyMeasures: readonly Measure[] = [
+  { metric: "malformedAction", label: "Malformed action", isShare: true },
+  { metric: "duplicateQuery", label: "Query asked twice", isShare: true },
+  { metric: "noSearch", label: "No search", isShare: true },
+  { metric: "anyDeficiency", label: "Any of these", isShare: true },
+  { metric: "releasedInvalidQuery", label: "Released: invalid query", isShare: true },
+  { metric: "releasedDuplicateQuery", label: "Released: duplicate query", isShare: true },
+  { metric: "releasedNoSearch", label: "Released: no search, no answer found", isShare: true },
+  { metric: "releasedNoRewriting", label: "Released: question as query, no answer found", isShare: true },
+  { metric: "releasedAnyDeficiency", label: "Released: any of the four", isShare: true },
+];
 const isShare = (metric: MetricName): boolean =>
-  measures.some((measure) => measure.metric === metric && measure.isShare);
+  [...measures, ...deficiencyMeasures].some((measure) => measure.metric === metric && measure.isShare);
 
 /** The whole table; without a `before` it has the one column. */
 export function evaluationTable(content: BeforeAfter): Markup {
   const { before, after, comparison } = content;
   const [first, second] = [before?.result.summary, after.result.summary];
-  const overall = measures.map(
-    ({ metric, label }): Row => ({
-      label,
-      metric,
-      before: first?.overall,
-      after: second.overall,
-      differences: comparison?.overall,
-    }),
-  );
+  const overall = ({ metric, label }: Measure): Row => ({
+    label,
+    metric,
+    before: first?.overall,
+    after: second.overall,
+    differences: comparison?.overall,
+  });
   const broken = (by: "byHops" | "byDataset", metric: MetricName, name: (key: string) => string): Row[] =>
     Object.entries(second[by]).map(([key, breakdown]) => ({
       label: name(key),
@@ -61,6 +72,7 @@ export function evaluationTable(content: BeforeAfter): Markup {
     }));
   const hops = (key: string): string => `${key} ${key === "1" ? "hop" : "hops"}`;
   const groups: readonly (readonly [string, readonly Row[]])[] = [
+    ["Deficiencies of searching", second.overall.anyDeficiency ? deficiencyMeasures.map(overall) : []],
     ["Exact match by hops", broken("byHops", "em", hops)],
     ["Searches by hops", broken("byHops", "searches", hops)],
     [
@@ -79,7 +91,7 @@ export function evaluationTable(content: BeforeAfter): Markup {
       element(
         "tbody",
         {},
-        overall.map((row) => renderRow(row, isPair)),
+        measures.map((measure) => renderRow(overall(measure), isPair)),
       ),
       groups.map(([title, rows]) => rows.length > 0 && renderGroup(title, rows, isPair)),
     ),
