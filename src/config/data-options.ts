@@ -41,6 +41,11 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
         evaluation: paths.describe(
           "JSON-lines files of held-out questions; no question of train may be among them.",
         ),
+        validation: paths
+          .optional()
+          .describe(
+            "JSON-lines files of held-out questions by which `until` of a stage chooses weights; none may be among train or evaluation, whose scores would be too good.",
+          ),
       })
       .describe("Files of questions; each file is a data set named after it."),
   }),

@@ -9,7 +9,11 @@ import type { Stage } from "./stage-options.ts";
 interface Checked {
   readonly data:
     | { readonly type: "world"; readonly world: { readonly hops: readonly number[] } }
-    | { readonly type: "files"; readonly corpus?: unknown };
+    | {
+        readonly type: "files";
+        readonly corpus?: unknown;
+        readonly questions: { readonly validation?: unknown };
+      };
   readonly retriever: { readonly type: string };
   readonly environment: {
     readonly mode: string;
@@ -24,8 +28,9 @@ interface Checked {
         readonly width: number;
         readonly heads: number;
       }
-    | { readonly type: "pretrained" };
+    | { readonly type: "pretrained" | "openai" | "replay" };
   readonly engine: { readonly lora?: unknown };
+  readonly evaluation: { readonly split?: string | undefined };
   readonly stages: readonly Stage[];
 }
 
@@ -34,6 +39,8 @@ type Context = z.core.$RefinementCtx;
 /** Adds an issue for every rule that is broken. */
 export function checkRecipe(recipe: Checked, context: Context): void {
   checkStageNames(recipe.stages, context);
+  checkStages(recipe, context);
+  checkSwitching(recipe, context);
   recipe.stages.forEach((stage, index) => {
     if (stage.type === "supervised") checkSupervised(recipe, index, context);
   });
@@ -69,11 +76,53 @@ function checkCorpus({ data, retriever, model }: Checked, context: Context): voi
     );
 }
 
+/** Random weights answer nothing. */
+function checkStages({ model, stages }: Checked, context: Context): void {
+  if (model.type !== "fresh" || stages.length > 0) return;
+  issue(context, ["stages"], "a fresh model knows nothing; give at least one stage to train it in");
+}
+
 function checkStageNames(stages: readonly Stage[], context: Context): void {
   stages.forEach(({ name }, index) => {
     if (stages.findIndex((other) => other.name === name) < index)
       issue(context, ["stages", index, "name"], `two stages are named "${name}"; give each its own name`);
   });
+}
+
+/** What a stage takes over must be there, and what it is chosen by must not be what it is judged by. */
+function checkSwitching({ data, stages, evaluation }: Checked, context: Context): void {
+  if (
+    evaluation.split === "validation" &&
+    stages.some((stage) => stage.type === "reinforcement" && stage.until)
+  )
+    issue(
+      context,
+      ["evaluation", "split"],
+      "a stage with until chooses its weights by the validation split, whose score is then too good; evaluate on test",
+    );
+  stages.forEach((stage, index) => {
+    if (stage.type !== "reinforcement") return;
+    if (stage.until && data.type === "files" && data.questions.validation === undefined)
+      issue(
+        context,
+        ["data", "questions", "validation"],
+        `stage ${stage.name} ends by its score on validation questions; name files of them, or leave until out`,
+      );
+    const path = ["stages", index, "carry"];
+    const before = stages[index - 1];
+    if (stage.carry.length > 0 && before === undefined)
+      issue(context, path, "the first stage has none before it to take anything over from; leave carry out");
+    else if (stage.carry.includes("reference") && !(hasReference(stage) && before && hasReference(before)))
+      issue(
+        context,
+        path,
+        "a reference is taken over between two stages whose algorithm has a kl term; give both one, or leave reference out",
+      );
+  });
+}
+
+function hasReference(stage: Stage): boolean {
+  return stage.type === "reinforcement" && stage.algorithm.kl !== undefined;
 }
 
 function checkSupervised({ data, environment, stages }: Checked, index: number, context: Context): void {

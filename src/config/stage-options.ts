@@ -36,6 +36,43 @@ const name = z
   .regex(/^[a-z][a-z0-9-]*$/, "lower-case letters, digits and dashes, such as warm-up")
   .describe("Names the stage in metrics, reports and overrides; unique in the recipe.");
 const steps = z.int().min(1).describe("Steps of this stage.");
+/** What a stage can take over from the one before it. */
+export const carried = ["optimizer", "schedule", "reference"] as const;
+
+const carry = z
+  .array(z.enum(carried))
+  .default([])
+  .describe(
+    "What goes on from the stage before instead of starting anew: `optimizer` its moments, `schedule` the count of steps behind warm-up and decay, `reference` the frozen policy of the KL term (both stages then need `algorithm.kl`). Absent: all three start anew, as DeSA was released.",
+  );
+
+/** What `until` can watch; each is a metric of evaluations. */
+export const validationMetrics = ["em", "f1", "answerRetrieved"] as const;
+
+export const untilOptionsSchema = z.strictObject({
+  metric: z
+    .enum(validationMetrics)
+    .default("em")
+    .describe(
+      "What is watched on validation questions, decoded as for evaluation: exact match, token F1, or the share to which a search found a gold answer.",
+    ),
+  everySteps: z.int().min(1).default(10).describe("Steps between two measurements."),
+  patience: z
+    .int()
+    .min(1)
+    .default(3)
+    .describe("Measurements in a row without a better one after which the stage ends."),
+  n: z
+    .int()
+    .min(1)
+    .default(256)
+    .describe(
+      "Most validation questions: of a world's validation split, or of data.questions.validation; no test question is looked at.",
+    ),
+});
+
+export type UntilOptions = z.infer<typeof untilOptionsSchema>;
+
 const schedule = scheduleOptionsSchema.describe("Learning rate over the steps of this stage.");
 const optimizer = optimizerOptionsSchema.prefault({}).describe("AdamW.");
 
@@ -79,6 +116,12 @@ export const reinforcementStageSchema = z.strictObject({
     .describe("Policy-gradient training on the reward of sampled trajectories."),
   name,
   steps,
+  until: untilOptionsSchema
+    .optional()
+    .describe(
+      "Ends the stage before `steps`, once validation stops rising. Then, and also after `steps`, training goes on from the weights that were best on validation (the first of equals; not those of the stage's start). Absent: the stage takes its steps and goes on from the last weights.",
+    ),
+  carry,
   questionsPerStep: z
     .int()
     .min(1)

@@ -41,11 +41,16 @@ export async function replaceCheckpoint(
   return { step, path };
 }
 
-/** Removes all but the newest `keep` (at least 1) checkpoints, that of step `best`, and everything that is not whole. */
-export async function keepNewestCheckpoints(folder: string, keep: number, best?: number): Promise<void> {
+/** Removes all but the newest `keep` (at least 1) checkpoints and those of the steps `best`, and everything that is not whole. */
+export async function keepNewestCheckpoints(
+  folder: string,
+  keep: number,
+  best: readonly number[] = [],
+): Promise<void> {
   assert(Number.isInteger(keep) && keep >= 1, `keep is an integer of at least 1, got ${keep}`);
   const checkpoints = await listCheckpoints(folder);
-  for (const { step } of checkpoints.slice(0, -keep)) if (step !== best) await removeCheckpoint(folder, step);
+  for (const { step } of checkpoints.slice(0, -keep))
+    if (!best.includes(step)) await removeCheckpoint(folder, step);
   for (const name of await listFolder(folder))
     if (name.startsWith(".")) await rm(join(folder, name), { recursive: true, force: true });
 }

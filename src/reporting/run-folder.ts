@@ -235,8 +235,8 @@ export class RunFolder {
     return (await this.checkpoints()).at(-1);
   }
 
-  /** Removes all but the newest `keep` checkpoints (at least 1), that of step `best`, and what a kill left half written. */
-  async pruneCheckpoints(keep: number, best?: number): Promise<void> {
+  /** Removes all but the newest `keep` checkpoints (at least 1) and those of the steps `best`, and what a kill left half written. */
+  async pruneCheckpoints(keep: number, best: readonly number[] = []): Promise<void> {
     this.#requireWritable();
     await keepNewestCheckpoints(this.#checkpointsPath, keep, best);
   }

@@ -17,6 +17,7 @@ import { CriticMetrics } from "./critic-metrics.ts";
 import type { Lesson } from "./lesson.ts";
 import { policyData } from "./policy-data.ts";
 import type { RewardedTrajectory } from "./rollout-metrics.ts";
+import { stageRate } from "./stage-switch.ts";
 import type { StepUpdate } from "./step-update.ts";
 import { UpdateMetrics } from "./update-metrics.ts";
 
@@ -65,7 +66,7 @@ async function learn(
   const { engine } = lesson;
   const { algorithm, optimizer, steps } = stage;
   const loss = policyLoss(algorithm);
-  const rate = learningRate(step, { ...stage.schedule, totalSteps: steps });
+  const rate = stageRate(stage, step, lesson.stepsCarried);
   const criticRate = learningRate(step, { ...algorithm.critic.schedule, totalSteps: steps });
   const metrics = new UpdateMetrics({
     loss,

@@ -2,12 +2,12 @@
 import { advantagesByGroup } from "../algorithm/group.ts";
 import { minibatches } from "../algorithm/minibatch.ts";
 import { type GrpoOptions, policyLoss } from "../algorithm/options.ts";
-import { learningRate } from "../algorithm/schedule.ts";
 import type { ReinforcementStage } from "../config/stage-options.ts";
 import { random } from "../shared/random.ts";
 import type { Lesson } from "./lesson.ts";
 import { policyData } from "./policy-data.ts";
 import type { RewardedTrajectory } from "./rollout-metrics.ts";
+import { stageRate } from "./stage-switch.ts";
 import type { StepUpdate } from "./step-update.ts";
 import { UpdateMetrics } from "./update-metrics.ts";
 
@@ -18,11 +18,11 @@ export async function groupUpdate(
   { step, sampled }: { readonly step: number; readonly sampled: readonly RewardedTrajectory[] },
 ): Promise<StepUpdate> {
   const { engine, seed } = lesson;
-  const { algorithm, schedule, optimizer } = stage;
+  const { algorithm, optimizer } = stage;
   const groups = advantagesByGroup(sampled, algorithm);
   const data = await policyData(lesson, algorithm, groups.trajectories);
   const loss = policyLoss(algorithm);
-  const rate = learningRate(step, { ...schedule, totalSteps: stage.steps });
+  const rate = stageRate(stage, step, lesson.stepsCarried);
   const metrics = new UpdateMetrics({
     loss,
     learningRate: rate,

@@ -12,6 +12,8 @@ export interface Lesson {
   readonly now: () => number;
   /** The frozen policy of the stage's start, where its loss has a KL term. */
   readonly reference?: ReferencePolicy | undefined;
+  /** Steps of earlier stages from which the learning rate's schedule goes on. */
+  readonly stepsCarried?: number | undefined;
   /** What states are worth, in a stage whose algorithm has a critic. */
   readonly critic?: Critic | undefined;
   readonly signal?: AbortSignal | undefined;

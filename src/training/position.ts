@@ -1,4 +1,8 @@
-/** Where a training stands: steps are counted over all stages, and a checkpoint is named by that count. */
+/**
+ * Where a training stands: steps are counted over all stages, and a checkpoint is named by that count. A stage with
+ * `until` has one count more than steps: it stands for the choice of its best weights, so that a checkpoint says whether
+ * they were chosen yet. A stage that ends early leaves the counts between out.
+ */
 import type { Recipe } from "../config/recipe.ts";
 import type { Stage } from "../config/stage-options.ts";
 import { assert } from "../errors.ts";
@@ -13,25 +17,31 @@ export interface Position {
 
 type Stages = Pick<Recipe, "stages">;
 
-/** Steps of all stages. */
+/** Counts that a stage takes. */
+export function stageLength(stage: Stage): number {
+  return stage.steps + (stage.type === "reinforcement" && stage.until ? 1 : 0);
+}
+
+/** Counts of all stages. */
 export function totalSteps({ stages }: Stages): number {
-  return stages.reduce((sum, { steps }) => sum + steps, 0);
+  return stages.reduce((sum, stage) => sum + stageLength(stage), 0);
 }
 
 /** The place after `count` steps of all stages together. */
 export function positionAfter({ stages }: Stages, count: number): Position {
   let rest = count;
-  for (const [stage, { steps }] of stages.entries()) {
-    if (rest < steps) return { stage, step: rest };
-    rest -= steps;
+  for (const [index, stage] of stages.entries()) {
+    const length = stageLength(stage);
+    if (rest < length) return { stage: index, step: rest };
+    rest -= length;
   }
   assert(rest === 0, `${count} steps are more than the recipe has`);
   return { stage: stages.length, step: 0 };
 }
 
-/** Steps of all stages that are done at a place. */
+/** The count at a place. */
 export function stepsBefore({ stages }: Stages, { stage, step }: Position): number {
-  return stages.slice(0, stage).reduce((sum, { steps }) => sum + steps, 0) + step;
+  return totalSteps({ stages: stages.slice(0, stage) }) + step;
 }
 
 /** The stage before which the first evaluation is made: the first reinforcement stage, else the first of all. */

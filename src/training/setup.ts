@@ -12,6 +12,7 @@ import { saveIndex } from "../retrieval/index-folder.ts";
 import type { PassageStore } from "../retrieval/passage-store.ts";
 import { Closers } from "../shared/closers.ts";
 import { type OpenedRetriever, openRetriever } from "./open-retriever.ts";
+import { untilOf } from "./stage-switch.ts";
 import { processWorld, type World } from "./world.ts";
 
 /** What is asked and what is searched. */
@@ -20,6 +21,8 @@ export interface TrainingData extends OpenedRetriever {
   /** At most `evaluation.n` held-out questions. */
   readonly evaluation: readonly Question[];
   readonly split: string;
+  /** By which stages with `until` choose their weights; none where no stage has it. */
+  readonly validation: readonly Question[];
   /** Closes the retriever. */
   close(): Promise<void>;
 }
@@ -38,21 +41,31 @@ export async function loadData(recipe: Recipe, world: World = processWorld()): P
   }
 }
 
-type Asked = Pick<TrainingData, "train" | "evaluation" | "split"> & {
+type Asked = Pick<TrainingData, "train" | "evaluation" | "validation" | "split"> & {
   /** Of a built-in world. */
   readonly passages?: readonly Passage[];
 };
 
-async function loadQuestions({ data, evaluation }: Recipe): Promise<Asked> {
+async function loadQuestions({ data, evaluation, stages }: Recipe): Promise<Asked> {
+  const isValidated = stages.some((stage) => untilOf(stage) !== undefined);
   if (data.type === "world") {
     const { questions, passages } = await makeWorld(data.world);
     const split = evaluation.split ?? "test";
-    return { train: questions.train, evaluation: questions[split].slice(0, evaluation.n), split, passages };
+    return {
+      train: questions.train,
+      evaluation: questions[split].slice(0, evaluation.n),
+      validation: isValidated ? questions.validation : [],
+      split,
+      passages,
+    };
   }
   const train = await readAll(data.questions.train);
   const heldOut = evenly(await readAll(data.questions.evaluation), evaluation.n);
-  requireApart(train, heldOut);
-  return { train, evaluation: heldOut, split: "evaluation" };
+  requireApart(train, heldOut, "training");
+  const validation = isValidated ? await readAll(data.questions.validation ?? []) : [];
+  requireApart(train, validation, "training");
+  requireApart(heldOut, validation, "evaluation");
+  return { train, evaluation: heldOut, validation, split: "evaluation" };
 }
 
 async function readAll(paths: string | readonly string[]): Promise<Question[]> {
@@ -61,19 +74,19 @@ async function readAll(paths: string | readonly string[]): Promise<Question[]> {
 }
 
 /** At most `n` of the questions, evenly over all files. */
-function evenly(questions: readonly Question[], n: number): Question[] {
+export function evenly(questions: readonly Question[], n: number): Question[] {
   if (questions.length <= n) return [...questions];
   return Array.from({ length: n }, (_, i) => questions[Math.floor((i * questions.length) / n)] as Question);
 }
 
-/** A question that is trained on says nothing when it is asked again. */
-function requireApart(train: readonly Question[], heldOut: readonly Question[]): void {
-  const texts = new Map(train.map((question) => [prepareQuestion(question.text).toLowerCase(), question]));
+/** A question that was trained on, or by which weights were chosen, says nothing when it is asked again. */
+function requireApart(used: readonly Question[], heldOut: readonly Question[], where: string): void {
+  const texts = new Map(used.map((question) => [prepareQuestion(question.text).toLowerCase(), question]));
   for (const question of heldOut) {
     const twin = texts.get(prepareQuestion(question.text).toLowerCase());
     if (!twin) continue;
     throw new ConfigError(
-      `the held-out question ${questionKey(question)} is also asked in training (${questionKey(twin)}); remove it from one of the files`,
+      `the held-out question ${questionKey(question)} is also asked in ${where} (${questionKey(twin)}); remove it from one of the files`,
       { path: "data.questions" },
     );
   }
@@ -89,6 +102,8 @@ export async function writeWorldFiles(folder: string, data: TrainingData): Promi
     await writeCorpus(join(folder, "data", "corpus.jsonl"), allPassages(data.passages));
   await writeQuestions(join(folder, "data", "train.jsonl"), data.train);
   await writeQuestions(join(folder, "data", `${data.split}.jsonl`), data.evaluation);
+  if (data.validation.length > 0)
+    await writeQuestions(join(folder, "data", "validation.jsonl"), data.validation);
   if (data.index !== undefined) await saveIndex(data.index, join(folder, "index"));
 }
 

@@ -29,6 +29,9 @@ export async function trainingContract(
       hash: hashQuestions(data.evaluation),
       split: data.split,
     },
+    ...(data.validation.length > 0 && {
+      validationQuestions: { n: data.validation.length, hash: hashQuestions(data.validation) },
+    }),
     model: await describeBaseModel(recipe.model, watcher),
     tokenizerHash: engine.tokenizer.hash,
     promptHash: await openingHash(recipe.environment, engine.tokenizer),
