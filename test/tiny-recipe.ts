@@ -5,7 +5,7 @@ data:
   type: world
   world: { name: lab, entities: 40, nameWords: 20, relations: 1, trainQuestions: 40, testQuestions: 6 }
 environment:
-  { codec: compact, prompt: bare, passageTemplate: text, maxSearches: 2, maxTurnTokens: 12, maxObservationTokens: 40 }
+  { codec: compact, prompt: bare, passageTemplate: text, maxSearches: 2, maxTurnTokens: 24, maxObservationTokens: 40 }
 model:
   type: fresh
   layers: 1
@@ -13,7 +13,7 @@ model:
   heads: 2
   keyValueHeads: 2
   feedForward: 32
-  contextLength: 192
+  contextLength: 256
   vocabularySize: 300
 engine: { type: embedded, threads: 1, tokenBudget: 1024 }
 stages:

@@ -5,7 +5,7 @@ import { UsageError } from "../errors.ts";
 export const weightsOption = {
   type: "text",
   value: samplingWeights.join("|"),
-  doc: "Sample with weights in this precision (docs/models.md); fewer bits are faster for few sequences.",
+  doc: "Precision of the weights that sample (docs/models.md); few bits are fast for few sequences.",
 } as const;
 
 /** The precision that was asked for, if any. Throws `UsageError` for any other word. */

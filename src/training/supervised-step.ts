@@ -3,6 +3,7 @@ import { demonstrationDatum } from "../algorithm/batch.ts";
 import { minibatches } from "../algorithm/minibatch.ts";
 import { learningRate } from "../algorithm/schedule.ts";
 import type { SupervisedStage } from "../config/stage-options.ts";
+import { ConfigError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { demonstrate } from "../rollout/teacher.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
@@ -43,6 +44,11 @@ export async function supervisedStep(
     { size: stage.batchSize, epochs: 1, lossNormalization: "token", random: random(seed, stage.name, step) },
   );
   const counts = { "demonstration/count": lessons.length, "demonstration/dropped": dropped.length };
+  if (lessons.length === 0 && dropped.every(({ reason }) => reason === "tooLong"))
+    throw new ConfigError(
+      `none of the ${dropped.length} demonstrations of step ${step + 1} fits into its episode; allow longer turns, or a longer context`,
+      { path: "environment.maxTurnTokens" },
+    );
   if (!batch) return { stage: stage.name, step: step + 1, "loss/tokens": 0, ...counts };
   const report = await engine.forwardBackward(batch.data, { type: "crossEntropy" });
   const rate = learningRate(step, { ...stage.schedule, totalSteps: stage.steps });

@@ -17,8 +17,8 @@ const yaml = `
 name: tiny
 seed: 3
 data: { type: world, world: { name: lab, entities: 60, hops: [1, 2], trainQuestions: 60, testQuestions: 12 } }
-environment: { codec: compact, prompt: bare, passageTemplate: text, k: 1, maxSearches: 2, maxTurnTokens: 8, maxObservationTokens: 24 }
-model: { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 1, feedForward: 24, contextLength: 128, vocabularySize: 300 }
+environment: { codec: compact, prompt: bare, passageTemplate: text, k: 1, maxSearches: 2, maxTurnTokens: 24, maxObservationTokens: 24 }
+model: { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 1, feedForward: 24, contextLength: 192, vocabularySize: 300 }
 engine: { type: embedded, threads: 1 }
 stages:
   - { type: supervised, name: warm-up, steps: 3, batchSize: 4, schedule: { learningRate: 0.01 } }
