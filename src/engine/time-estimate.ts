@@ -1,7 +1,7 @@
 /**
  * Time of training and sampling from the shape of a model and the measured speed of matrix products
- * (`product-probe.ts`). What is not a product (norms, softmax, activations) is contained in a share of that speed, fitted
- * to measured steps (docs/training-memory.md).
+ * (`product-probe.ts`). What is not a product (softmax, norms, activations) counts as so many operations of products a
+ * number, fitted to measured steps (docs/LOG.md).
  */
 
 import type { TrainedShape } from "./memory-estimate.ts";
@@ -14,8 +14,13 @@ export interface MachineSpeed {
   readonly sampling: number;
 }
 
-/** The share of the speed of products that a whole training step reaches, and a step of sampling. */
-const trainingShare = 0.67;
+/** Operations there and back for each attention score, and for each number of the wide vectors of a layer. */
+const scoreOperations = 300;
+const vectorOperations = 690;
+/** Heads narrower than this multiply more slowly, in proportion. */
+const fullHeadSize = 64;
+/** The share of the speed of products that reading a prompt reaches, and a step of sampling. */
+const prefillShare = 0.67;
 const samplingShare = 0.6;
 /** Seconds to update one weight: about 30 bytes are read and written. */
 const updateSeconds = 8e-9;
@@ -38,13 +43,15 @@ export function trainingSeconds(
   const passes = isWhole ? 3 : 2;
   const again = model.layers - Math.min(model.layers, keptLayers);
   const weights = 2 * layerWeights(model);
-  const attended = 2 * model.heads * headSize(model) * time;
-  // Attention: two products there, two again with four back.
-  const layers = model.layers * (passes * weights + 7 * attended) + again * (weights + 2 * attended);
+  const size = headSize(model);
+  const attended = 2 * model.heads * size * time * Math.max(1, fullHeadSize / size);
+  const others =
+    scoreOperations * model.heads * time + vectorOperations * 7 * (model.width + model.feedForward);
+  // Attention: two products there, one of them again and four back.
+  const layers =
+    model.layers * (passes * weights + 7 * attended + others) + again * (weights + 2 * attended + others / 3);
   const head = passes * 2 * model.width * model.vocabularySize;
-  return (
-    (tokens * layers + selected * head) / (trainingShare * speed.training) + updateSeconds * shape.trained
-  );
+  return (tokens * layers + selected * head) / speed.training + updateSeconds * shape.trained;
 }
 
 /** Seconds to sample `tokens` tokens in all, `slots` at once, in a context of `context` tokens on average. */
@@ -56,7 +63,7 @@ export function samplingSeconds(
   const attention = 4 * model.layers * model.heads * headSize(model) * work.context;
   const layers = 2 * model.layers * layerWeights(model);
   const decoded = layers + attention + 2 * model.width * model.vocabularySize;
-  const prefill = (work.prefilled * (layers + attention)) / (trainingShare * speed.training);
+  const prefill = (work.prefilled * (layers + attention)) / (prefillShare * speed.training);
   return (work.tokens * decoded) / (samplingShare * speed.sampling) + prefill;
 }
 
