@@ -83,9 +83,18 @@ def read_gguf(request):
 
 
 def llama(request):
-    from llama_cpp import Llama
     import llama_cpp
+    from llama_cpp import Llama
 
+    # Repacked weights use AMX where the processor names it; a virtual machine that does not grant it ends with SIGILL.
+    defaults = llama_cpp.llama_cpp.llama_model_default_params
+
+    def plain():
+        parameters = defaults()
+        parameters.use_extra_bufts = False
+        return parameters
+
+    llama_cpp.llama_cpp.llama_model_default_params = plain
     model = Llama(request["path"], n_ctx=512, verbose=False, n_threads=2)
     answers = []
     for text in request["texts"]:
