@@ -16,11 +16,18 @@ export interface Extension {
   readonly isIdle?: boolean;
 }
 
+interface Output {
+  readonly data: Float32Array;
+  readonly shape: readonly number[];
+}
+
 export class DecodingModel {
   readonly model: ModelOptions;
   readonly #weights: () => Promise<ParameterSet>;
   readonly #options: DecodingOptions;
   #graph: DecodingGraph | undefined;
+  /** What the outputs of a call are written into. */
+  readonly #buffers = new Map<string, Float32Array>();
   #closing: Promise<void> = Promise.resolve();
 
   /** `weights` is called whenever a session is made; what it returns is not kept. */
@@ -39,8 +46,8 @@ export class DecodingModel {
 
   /**
    * Runs the new tokens of some slots and stores their keys and values. Returns log-probabilities of the token
-   * after each extension, (extensions, vocabulary). Extensions of all slots in order read the cache in place;
-   * others work on a copy of their slots.
+   * after each extension, (extensions, vocabulary), in an array that the next call writes over. Extensions of all slots
+   * in order read the cache in place; others work on a copy of their slots.
    */
   async extend(cache: KeyValueCache, extensions: readonly Extension[]): Promise<Float32Array> {
     const isWhole =
@@ -55,16 +62,34 @@ export class DecodingModel {
       ...cacheFeeds(this.model, source, rows),
     ]);
     const fresh = graph.keys.flatMap((key, layer) => [key, graph.values[layer] as string]);
-    const results = await graph.session.run(feeds, [graph.logprobs, ...fresh]);
     const chunk = Math.max(...extensions.map(({ tokens }) => tokens.length));
-    for (const [index, name] of fresh.entries()) {
-      const data = (results.get(name) as Feed).data as Float32Array;
+    const logprobs = this.#output(graph.logprobs, [extensions.length, this.model.vocabularySize]);
+    const outputs = fresh.map((name) => this.#output(name, [extensions.length, chunk, cache.slotWidth]));
+    const into = new Map([
+      [graph.logprobs, logprobs],
+      ...fresh.map((name, index) => [name, outputs[index] as Output] as const),
+    ]);
+    await graph.session.run(feeds, [], into);
+    for (const [index, { data }] of outputs.entries()) {
       for (const [sequence, { slot, cached, tokens, isIdle }] of extensions.entries()) {
         if (isIdle) continue;
         cache.append(index, slot, { data, sequence, chunk, start: cached, count: tokens.length });
       }
     }
-    return (results.get(graph.logprobs) as Feed).data as Float32Array;
+    return logprobs.data;
+  }
+
+  /** The array of an output: of a prefill's keys and values a fresh one, which is large, else one that is kept and only grows. */
+  #output(name: string, shape: readonly number[]): Output {
+    const length = shape.reduce((product, size) => product * size, 1);
+    const isPrefill = shape.length === 3 && shape[1] !== 1;
+    if (isPrefill) return { data: new Float32Array(length), shape };
+    let buffer = this.#buffers.get(name);
+    if (buffer === undefined || buffer.length < length) {
+      buffer = new Float32Array(length);
+      this.#buffers.set(name, buffer);
+    }
+    return { data: buffer.subarray(0, length), shape };
   }
 
   async close(): Promise<void> {
