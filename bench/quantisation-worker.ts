@@ -157,9 +157,12 @@ async function decode(request: Extract<Request, { op: "decode" }>): Promise<obje
   }));
   const sampling = { maxTokens: request.tokens, temperature: 0, topP: 1, topK: 0, stop: [] };
   const start = performance.now();
+  const busy = process.cpuUsage();
   const completions = await policy.complete(contexts, sampling);
   const seconds = (performance.now() - start) / 1000;
-  return { seconds, tokens: completions.reduce((sum, { usage }) => sum + usage.completionTokens, 0) };
+  const { user, system } = process.cpuUsage(busy);
+  const tokens = completions.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
+  return { seconds, processorSeconds: (user + system) / 1e6, tokens };
 }
 
 async function answer(request: Request): Promise<object> {

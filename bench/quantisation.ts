@@ -36,7 +36,9 @@ interface Speed {
   readonly side: string;
   readonly batch: number;
   /** Tokens/s of each round. */
-  readonly rates: readonly number[];
+  readonly rates: number[];
+  /** Tokens for each second of a processor, which other programs on the machine disturb less. */
+  readonly busyRates: number[];
 }
 
 export const quantisationBench: Bench = {
@@ -119,8 +121,8 @@ async function startPeer({ model, threads }: Options): Promise<Peer | undefined>
   const file = model.endsWith(".gguf")
     ? model
     : join(model, (await readdir(model)).find((entry) => entry.endsWith(".gguf")) ?? "");
-  await worker.request("prepare", { model: file, threads });
-  return { worker, name: String(name) };
+  const { note } = await worker.request("prepare", { model: file, threads });
+  return { worker, name: note === undefined ? String(name) : `${name} ${note}` };
 }
 
 /** Rounds of all precisions and of the peer in turn; one round before them does not count. */
@@ -141,14 +143,16 @@ async function measureSpeed(
     sides.set(peerName, () =>
       peer.worker.request("decode", { ids: (ids as number[]).slice(0, prompt), tokens }),
     );
-  const rates = new Map([...sides.keys()].map((side) => [side, [] as number[]]));
+  const speeds = [...sides.keys()].map((side): Speed => ({ side, batch, rates: [], busyRates: [] }));
   for (let round = 0; round <= rounds; round++) {
-    for (const [side, run] of sides) {
-      const { seconds, tokens: count } = await run();
-      if (round > 0) rates.get(side)?.push(Number(count) / Number(seconds));
+    for (const speed of speeds) {
+      const measured = await sides.get(speed.side)?.();
+      if (round === 0 || measured === undefined) continue;
+      speed.rates.push(Number(measured.tokens) / Number(measured.seconds));
+      speed.busyRates.push(Number(measured.tokens) / Number(measured.processorSeconds));
     }
   }
-  return [...rates].map(([side, measured]) => ({ side, batch, rates: measured }));
+  return speeds;
 }
 
 function render(losses: readonly Loss[], speeds: readonly Speed[], peer: string | undefined): string {
@@ -162,16 +166,16 @@ function render(losses: readonly Loss[], speeds: readonly Speed[], peer: string 
       `${(100 * agreed).toFixed(1)} %`,
     ],
   );
-  const ratioTo = (side: string, { batch, rates }: Speed): string => {
-    const other = speeds.find((speed) => speed.side === side && speed.batch === batch)?.rates;
-    return other === undefined
-      ? ""
-      : formatSummary(summarise(rates.map((rate, i) => rate / (other[i] as number))));
+  const ratioTo = (side: string, { batch, busyRates }: Speed): string => {
+    const other = speeds.find((speed) => speed.side === side && speed.batch === batch)?.busyRates;
+    if (other === undefined) return "";
+    return formatSummary(summarise(busyRates.map((rate, i) => rate / (other[i] as number))));
   };
   const speedRows = speeds.map((speed) => [
     String(speed.batch),
     speed.side,
     formatSummary(summarise(speed.rates)),
+    formatSummary(summarise(speed.busyRates)),
     ratioTo("f32", speed),
     ratioTo(peerName, speed),
   ]);
@@ -186,8 +190,11 @@ function render(losses: readonly Loss[], speeds: readonly Speed[], peer: string 
   return [
     markdownTable(head, lossRows),
     "",
-    markdownTable(["sequences", "weights", "tokens/s", "of f32", `of ${peerName}`], speedRows),
+    markdownTable(
+      ["sequences", "weights", "tokens/s", "tokens per processor second", "of f32", `of ${peerName}`],
+      speedRows,
+    ),
     "",
-    `Median (min-max) of interleaved rounds, ratios round by round; peer: ${peer ?? "none"}.`,
+    `Median (min-max) of interleaved rounds; ratios round by round, of processor time; peer: ${peer ?? "none"}.`,
   ].join("\n");
 }
