@@ -6,9 +6,9 @@ export type Work =
   | { readonly op: "train"; readonly batch: number; readonly length: number; readonly steps: number }
   /** The log-probabilities of the token after `batch` prompts of `length` tokens, and no more. */
   | { readonly op: "prefill"; readonly batch: number; readonly length: number }
-  /** `tokens` greedy tokens after prompts of `prompt` tokens, `batch` sequences at once. */
+  /** `tokens` greedy tokens after prompts of `prompt` tokens, `batch` sequences at once; `decode` leaves out the first, and with it the prompts. */
   | {
-      readonly op: "decode";
+      readonly op: "generate" | "decode";
       readonly batch: number;
       readonly prompt: number;
       readonly tokens: number;
@@ -44,8 +44,15 @@ const smol = modelOptionsSchema.parse({
 });
 
 /** 64 episodes, in groups with a common prompt. */
-const groups = (groupSize: number): Work => ({ op: "decode", batch: 64, prompt: 256, tokens: 32, groupSize });
+const groups = (groupSize: number): Work => ({
+  op: "generate",
+  batch: 64,
+  prompt: 256,
+  tokens: 32,
+  groupSize,
+});
 const decoding = (batch: number): Work => ({ op: "decode", batch, prompt: 64, tokens: 64 });
+const generation = (batch: number): Work => ({ op: "generate", batch, prompt: 64, tokens: 64 });
 
 export const engineCases: readonly EngineCase[] = [
   {
@@ -65,6 +72,18 @@ export const engineCases: readonly EngineCase[] = [
     about: "SmolLM2-135M's shape, 4 prompts of 256 tokens",
     model: smol,
     work: { op: "prefill", batch: 4, length: 256 },
+  },
+  {
+    name: "generate-tiny-32",
+    about: "1.1 M parameters, 32 sequences, prompts included",
+    model: tiny,
+    work: generation(32),
+  },
+  {
+    name: "generate-135m-32",
+    about: "SmolLM2-135M's shape, 32 sequences, prompts included",
+    model: smol,
+    work: generation(32),
   },
   { name: "decode-tiny-16", about: "1.1 M parameters, 16 sequences", model: tiny, work: decoding(16) },
   { name: "decode-tiny-32", about: "1.1 M parameters, 32 sequences", model: tiny, work: decoding(32) },
@@ -92,6 +111,7 @@ export const engineCases: readonly EngineCase[] = [
     model: smol,
     work: groups(1),
   },
+  { name: "decode-135m-1", about: "SmolLM2-135M's shape, one sequence", model: smol, work: decoding(1) },
   { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", model: smol, work: decoding(16) },
   { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", model: smol, work: decoding(32) },
 ];

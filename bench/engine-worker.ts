@@ -5,16 +5,25 @@ import type { Datum } from "../src/algorithm/datum.ts";
 import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
 import type { AdamOptions } from "../src/engine/engine.ts";
 import type { ModelOptions } from "../src/engine/model-options.ts";
+import type { SamplingWeights } from "../src/engine/weight-quantization.ts";
 import { type Random, random } from "../src/shared/random.ts";
 import type { Work } from "./engine-cases.ts";
 import { idsOnly } from "./ids-only.ts";
 import { productRate } from "./matrix-product.ts";
 
 type Request =
-  | { readonly op: "prepare"; readonly model: ModelOptions; readonly threads: number }
+  | {
+      readonly op: "prepare";
+      readonly model: ModelOptions;
+      readonly threads: number;
+      readonly samplingWeights?: SamplingWeights;
+    }
   | { readonly op: "peak" }
   | { readonly op: "product"; readonly threads: number }
   | Work;
+
+type Prepare = Extract<Request, { op: "prepare" }>;
+type Generation = Extract<Work, { tokens: number }>;
 
 const adam: AdamOptions = {
   learningRate: 1e-4,
@@ -28,9 +37,10 @@ const adam: AdamOptions = {
 let prepared: EmbeddedEngine | undefined;
 const chance = random(1, "bench");
 
-async function prepare(model: ModelOptions, threads: number): Promise<object> {
+async function prepare({ model, threads, samplingWeights = "f32" }: Prepare): Promise<object> {
   const setting = { tokenizer: idsOnly(model.vocabularySize), seed: 1 };
-  prepared = await EmbeddedEngine.create(model, setting, { threads, tokenBudget: 4096, maxSlots: 64 });
+  const options = { threads, tokenBudget: 4096, maxSlots: 64, samplingWeights };
+  prepared = await EmbeddedEngine.create(model, setting, options);
   return { parameters: prepared.parameterCount };
 }
 
@@ -57,16 +67,23 @@ function randomDatum(source: Random, length: number, vocabularySize: number): Da
 }
 
 async function prefill({ batch, length }: Extract<Work, { op: "prefill" }>): Promise<object> {
-  const { seconds } = await decode({ op: "decode", batch, prompt: length, tokens: 1 });
+  const { seconds } = await generate({ op: "generate", batch, prompt: length, tokens: 1 });
   return { seconds, tokens: batch * length };
 }
 
-async function decode({
+/** What every token after the first takes: two generations, of all tokens and of one. */
+async function decode(work: Generation): Promise<object> {
+  const whole = await generate(work);
+  const first = await generate({ ...work, tokens: 1 });
+  return { seconds: whole.seconds - first.seconds, tokens: whole.tokens - first.tokens };
+}
+
+async function generate({
   batch,
   prompt,
   tokens,
   groupSize = 1,
-}: Extract<Work, { op: "decode" }>): Promise<{ seconds: number; tokens: number }> {
+}: Generation): Promise<{ seconds: number; tokens: number }> {
   const size = engine().tokenizer.vocabularySize;
   const prompts = Array.from({ length: Math.ceil(batch / groupSize) }, () =>
     Array.from({ length: prompt }, () => chance.below(size)),
@@ -86,11 +103,13 @@ async function decode({
 async function answer(request: Request): Promise<object> {
   switch (request.op) {
     case "prepare":
-      return await prepare(request.model, request.threads);
+      return await prepare(request);
     case "train":
       return await train(request);
     case "prefill":
       return await prefill(request);
+    case "generate":
+      return await generate(request);
     case "decode":
       return await decode(request);
     case "product":

@@ -1,12 +1,14 @@
 /**
  * The embedded engine against PyTorch 2 on the same CPU: training tokens per second (forward, backward, clipping,
  * AdamW) and greedy decoding tokens per second against transformers `generate`, fp32, random weights, equal thread
- * counts, interleaved rounds. Training is also set against `torch.compile` and bf16 autocast, and against the fastest
+ * counts, interleaved rounds. Decoding is what every token after the first takes, `generate` includes the prompts; decoding
+ * with weights of 8 and 4 bits is set against the same peer. Training is also set against `torch.compile` and bf16 autocast, and against the fastest
  * matrix product of this machine. Python is found by FORAGER_PYTHON (default `python3`); without torch only our
  * side is measured, and the table says so.
  */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
+import { parameterCount } from "../src/engine/model-options.ts";
 import type { Bench } from "./bench.ts";
 import { integerOptions } from "./bench.ts";
 import { type EngineCase, engineCases } from "./engine-cases.ts";
@@ -26,7 +28,7 @@ import { Worker, WorkerError } from "./worker.ts";
 
 interface Result extends Comparison {
   readonly case: string;
-  /** Of a training: rounds of the peer's other ways to train, by name. */
+  /** Rounds of the peer's other ways to train, or of our other ways to decode, by name. */
   readonly variants: Readonly<Record<string, readonly number[]>>;
   /** Of a training: useful operations per second over those of the fastest matrix product. */
   readonly shareOfProduct: number | undefined;
@@ -95,6 +97,8 @@ const startOurs = (): Worker => new Worker(process.execPath, ["--import", "tsx",
 
 /** The peer's other ways to train. */
 const trainingModes = { "torch.compile": "compile", "bf16 autocast": "bf16" };
+/** Our other ways to decode; the peer stays fp32. */
+const samplingModes = ["int8", "int4"] as const;
 
 /** Operations per second of the faster of both sides' matrix products. */
 async function measureProduct(threads: number, peer: Peer | undefined): Promise<number> {
@@ -123,12 +127,15 @@ async function measureCase(
   process.stderr.write(`${name}: ${about}\n`);
   const modes = Object.entries(peer !== undefined && work.op === "train" ? trainingModes : {});
   const workers: Record<string, Worker> = { ours: startOurs() };
+  const isLarge = parameterCount(model) > 1e8;
+  if (work.op === "decode" && isLarge) for (const weights of samplingModes) workers[weights] = startOurs();
   if (peer !== undefined)
     for (const side of ["peer", ...modes.map(([mode]) => mode)]) workers[side] = startPeer(peer.python);
   try {
     const sides: Record<string, Side> = {};
     for (const [side, worker] of Object.entries(workers)) {
-      await worker.request("prepare", { model, threads });
+      const weights = samplingModes.find((mode) => mode === side);
+      await worker.request("prepare", { model, threads, ...(weights && { samplingWeights: weights }) });
       const { op, ...rest } = { ...work, ...(side in trainingModes && { mode: new Map(modes).get(side) }) };
       sides[side] = async () => {
         const { seconds, tokens } = await worker.request(op, rest);
@@ -163,6 +170,11 @@ function markdownRow(result: Result): string[] {
     formatSummary(summarise(ours)),
     peer.length > 0 ? formatSummary(summarise(peer)) : "not measured",
     ratio(peer),
+    ...samplingModes.map((mode) =>
+      variants[mode] && peer.length > 0
+        ? formatSummary(summarise(ratios({ ours: variants[mode], peer })))
+        : "",
+    ),
     ...Object.keys(trainingModes).map((mode) => ratio(variants[mode])),
     shareOfProduct === undefined ? "" : `${Math.round(100 * shareOfProduct)} %`,
     formatBytes(result.ourPeakBytes),
@@ -176,7 +188,15 @@ function render(
   peer: Peer | undefined,
 ): string {
   const others = Object.keys(trainingModes).map((mode) => `ratio to ${mode}`);
-  const rates = ["Forager tokens/s", "peer tokens/s", "ratio", ...others, "share of peak product"];
+  const rounded = samplingModes.map((mode) => `ratio with ${mode}`);
+  const rates = [
+    "Forager tokens/s",
+    "peer tokens/s",
+    "ratio",
+    ...rounded,
+    ...others,
+    "share of peak product",
+  ];
   const head = ["case", ...rates, "Forager peak", "peer peak"];
   const product = Number.isNaN(fastestProduct)
     ? ""

@@ -8,7 +8,8 @@ Answers one JSON object a line on standard output to each JSON line on standard 
                                                         "mode" is "eager" (default), "compile" (torch.compile) or "bf16" (autocast)
   {"op": "prefill", "batch", "length"}                  one forward pass that fills the cache, logits of the last token
   {"op": "product", "threads"}                          operations per second of a product of two square matrices in fp32
-  {"op": "decode", "batch", "prompt", "tokens"}         greedy `generate` with its default cache
+  {"op": "generate", "batch", "prompt", "tokens"}       greedy `generate` with its default cache
+  {"op": "decode", "batch", "prompt", "tokens"}         the same without the prompts and the first token
   {"op": "peak"}                                        largest resident memory of this process so far, bytes
 """
 
@@ -110,7 +111,7 @@ def product(request):
     return {"rate": fastest}
 
 
-def decode(request):
+def generate(request):
     import torch
 
     MODEL.eval()
@@ -128,11 +129,17 @@ def decode(request):
     return {"seconds": seconds, "tokens": request["batch"] * (output.shape[1] - request["prompt"])}
 
 
+def decode(request):
+    """What every token after the first takes: two generations, of all tokens and of one."""
+    whole, first = generate(request), generate({**request, "tokens": 1})
+    return {"seconds": whole["seconds"] - first["seconds"], "tokens": whole["tokens"] - first["tokens"]}
+
+
 def peak(_):
     return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
 
-OPERATIONS = {"info": info, "prepare": prepare, "train": train, "prefill": prefill, "product": product, "decode": decode, "peak": peak}
+OPERATIONS = {"info": info, "prepare": prepare, "train": train, "prefill": prefill, "product": product, "generate": generate, "decode": decode, "peak": peak}
 
 for line in sys.stdin:
     message = json.loads(line)
