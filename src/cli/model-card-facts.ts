@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { basename, isAbsolute, join } from "node:path";
 import { parse as parseYaml, stringify } from "yaml";
 import { z } from "zod";
+import { trainableModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { ModelFiles } from "../engine/model-files.ts";
 import { findCodec } from "../environment/codecs.ts";
@@ -113,9 +114,10 @@ export async function cardBase(
 ): Promise<CardBase | undefined> {
   if (run) {
     const { model } = contractSchema.parse(await run.folder.readContract());
-    if (run.recipe.model.type === "fresh") return undefined;
+    const base = trainableModel(run.recipe.model);
+    if (base.type === "fresh") return undefined;
     const { hub, commit, hash } = model ?? {};
-    const named = hub === undefined ? localBase(run.recipe.model.source) : await hubBase(`hf:${hub}`);
+    const named = hub === undefined ? localBase(base.source) : await hubBase(`hf:${hub}`);
     return {
       ...named,
       ...(commit !== undefined && { revision: commit }),

@@ -2,6 +2,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { loadRecipe } from "../config/load-recipe.ts";
+import { isServed, type ServedModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
 import { findKnownModel } from "../engine/known-models.ts";
@@ -9,16 +10,19 @@ import { CheckpointError, FileError, UsageError } from "../errors.ts";
 import type { Checkpoint } from "../reporting/checkpoint-folders.ts";
 import type { RunPosition } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
+import type { Closers } from "../shared/closers.ts";
 import { exists } from "../shared/files.ts";
 import { isHubReference } from "../shared/hub.ts";
 import type { Watcher } from "../training/hub-settings.ts";
 import { openEngine } from "../training/open-engine.ts";
+import { type OpenedPolicy, openServedPolicy, recorded } from "../training/open-policy.ts";
 import { positionAfter } from "../training/position.ts";
+import { processWorld } from "../training/world.ts";
 
 export interface ModelSource {
   readonly recipe: Recipe;
-  /** A folder or whatever else `EmbeddedEngine.open` takes. */
-  readonly model: string;
+  /** A folder or whatever else `EmbeddedEngine.open` takes, or a model that is asked elsewhere. */
+  readonly model: string | ServedModel;
   /** The run it belongs to, and the step after which it was saved. */
   readonly run?: RunFolder;
   readonly position?: RunPosition;
@@ -78,6 +82,12 @@ async function modelOfRecipe(path: string, { recipePath, overrides }: SourceOpti
   if (recipePath !== undefined)
     throw new UsageError(`${path} is a recipe, and --recipe ${recipePath} another; name one of them`);
   const recipe = await loadRecipe(path, { overrides });
+  if (isServed(recipe.model)) {
+    const useless = overrides.find((override) => override.startsWith("engine."));
+    if (useless !== undefined)
+      throw new UsageError(`the model of ${path} is computed elsewhere; leave ${useless} (or --weights) out`);
+    return { recipe, model: recipe.model };
+  }
   if (recipe.model.type === "fresh")
     throw new UsageError(`${path} makes a fresh model, which knows nothing yet; train it and name the run`);
   return { recipe, model: recipe.model.source };
@@ -89,7 +99,25 @@ function placeOf(recipe: Recipe, { step }: Checkpoint): RunPosition {
   return { stage: recipe.stages[stage]?.name ?? "", step: step === 0 ? 0 : done + 1 };
 }
 
-/** The engine with the model's weights; close it after use. `watcher` is told of downloads and stops them. */
-export async function openModel({ recipe, model }: ModelSource, watcher?: Watcher): Promise<EmbeddedEngine> {
-  return await openEngine(model, recipe, watcher);
+/**
+ * The policy of a model, recording where the recipe says so; `closers` gets what must be closed. `io` is told of downloads
+ * and stops them.
+ */
+export async function openPolicy(
+  { recipe, model }: ModelSource,
+  io: Watcher,
+  closers: Closers,
+): Promise<OpenedPolicy> {
+  const world = processWorld(io);
+  const opened =
+    typeof model === "string"
+      ? openEmbedded(await openEngine(model, recipe, io), closers)
+      : await openServedPolicy(model, world);
+  return await recorded(opened, recipe.recordPolicy, { closers, world });
+}
+
+function openEmbedded(engine: EmbeddedEngine, closers: Closers): OpenedPolicy {
+  closers.defer(() => engine.close());
+  const { tokenizer, contextLength } = engine;
+  return { policy: engine.policy(), tokenizer, contextLength, concurrency: undefined };
 }

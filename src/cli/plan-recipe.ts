@@ -1,5 +1,6 @@
 /** `forager plan RECIPE`: memory, time, tokens and disk of a training, before anything large is allocated. */
 import { loadRecipe } from "../config/load-recipe.ts";
+import { trainableModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { ModelOptions } from "../engine/model-options.ts";
 import type { MachineSpeed } from "../engine/time-estimate.ts";
@@ -46,7 +47,8 @@ interface Plan {
 }
 
 /** The shape of the recipe's model, from headers alone; nothing is downloaded. */
-async function shapeOf({ model }: Recipe, io: CommandIo): Promise<ModelOptions> {
+async function shapeOf(recipe: Recipe, io: CommandIo): Promise<ModelOptions> {
+  const model = trainableModel(recipe.model);
   if (model.type === "fresh") {
     const { type: _, ...options } = model;
     return options;

@@ -1,12 +1,13 @@
 /** Results as tables for people and as flat JSON for programs. Pure. */
 import type { Breakdown } from "../evaluation/aggregate.ts";
 import type { Estimate } from "../evaluation/bootstrap.ts";
-import type { EvaluationResult } from "../evaluation/result.ts";
+import type { EvaluationCost, EvaluationResult } from "../evaluation/result.ts";
 
 /** The head of an evaluation for programs; numbers are null where nothing was scored. */
 export function resultJson({
   contract,
   summary: { overall, macroEm },
+  cost,
 }: EvaluationResult): Record<string, unknown> {
   return {
     n: overall.n,
@@ -18,6 +19,7 @@ export function resultJson({
     macroEm: macroEm ?? null,
     wellFormed: overall.wellFormed?.mean ?? null,
     searches: overall.searches?.mean ?? null,
+    cost: cost ?? null,
     contract,
   };
 }
@@ -72,6 +74,19 @@ function resultCells({
     policyTokens === undefined ? "-" : policyTokens.mean.toFixed(0),
     String(failed),
   ];
+}
+
+/** What a policy used, in one line. */
+export function costText({
+  calls,
+  promptTokens,
+  cachedTokens,
+  completionTokens,
+  dollars,
+  pricing,
+}: EvaluationCost): string {
+  const money = pricing === "unpriced" ? "$0, unpriced" : `$${Number(dollars.toFixed(6))}`;
+  return `${calls} calls, ${promptTokens} prompt tokens (${cachedTokens} cached), ${completionTokens} completion tokens, ${money}`;
 }
 
 /** Exact match and searches of two results, over all questions and by hops. */

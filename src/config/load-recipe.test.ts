@@ -173,7 +173,7 @@ describe("a recipe that is wrong says where and what", () => {
     [
       "no stages",
       yaml.replace(/stages:[\s\S]*/, "stages: []\n"),
-      '"stages": expected a list of at least 1 entries',
+      '"stages": a fresh model knows nothing; give at least one stage',
     ],
     ["a bad name", yaml.replace("small", "Small Name"), '"name": expected lower-case letters'],
     [

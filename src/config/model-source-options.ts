@@ -4,6 +4,9 @@
  */
 import { z } from "zod";
 import { modelOptionsSchema } from "../engine/model-options.ts";
+import { ConfigError } from "../errors.ts";
+import { endpointSourceSchema } from "../rollout/endpoint/endpoint-options.ts";
+import { replayPolicySchema } from "../rollout/recording/replay-policy.ts";
 
 const variants = z.discriminatedUnion("type", [
   modelOptionsSchema.safeExtend({
@@ -18,9 +21,31 @@ const variants = z.discriminatedUnion("type", [
         "A short name of `forager models list`, `hf:owner/name[@revision]`, a folder (also a run's checkpoint) or a GGUF file. Paths are relative to the recipe's folder; `model: SOURCE` is short for this.",
       ),
   }),
+  endpointSourceSchema,
+  replayPolicySchema,
 ]);
 
 export const modelSchema = z.preprocess(
   (value) => (typeof value === "string" ? { type: "pretrained", source: value } : value),
   variants,
 );
+
+export type ModelSourceOptions = z.output<typeof modelSchema>;
+/** A model whose weights are at hand. */
+export type TrainableModel = Extract<ModelSourceOptions, { type: "fresh" | "pretrained" }>;
+/** A model that is only asked. */
+export type ServedModel = Exclude<ModelSourceOptions, TrainableModel>;
+
+export function isServed(model: ModelSourceOptions): model is ServedModel {
+  return model.type === "openai" || model.type === "replay";
+}
+
+/** The model as one that can be trained. Throws `ConfigError` for one whose weights are elsewhere. */
+export function trainableModel(model: ModelSourceOptions): TrainableModel {
+  if (!isServed(model)) return model;
+  const what = model.type === "openai" ? "a model behind a server" : "a recording";
+  throw new ConfigError(
+    `there is nothing to train: ${what} has no weights here; use forager eval, ask or complete, or name a model that exists (model: smollm2-135m)`,
+    { path: "model.type" },
+  );
+}

@@ -51,7 +51,7 @@ export function checkRecipe(recipe: Checked, context: Context): void {
 
 /** Beside random weights that never change there is nothing to learn, and a checkpoint would not hold them. */
 function checkAdapters({ engine, model }: Checked, context: Context): void {
-  if (engine.lora === undefined || model.type !== "fresh") return;
+  if (engine.lora === undefined || model.type === "pretrained") return;
   issue(
     context,
     ["engine", "lora"],

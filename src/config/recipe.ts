@@ -78,10 +78,20 @@ export const recipeSchema = z
       .describe("File to which every query and its answer is appended, for `retriever.type: replay`."),
     environment: environmentOptionsSchema.prefault({}).describe("The rules of an episode."),
     model: modelSchema.describe(
-      "What is trained: a text names a model that exists (`model: smollm2-135m`), a mapping with `type: fresh` makes one.",
+      "What is trained, or only asked: a text names a model that exists (`model: smollm2-135m`), a mapping with `type: fresh` makes one, with `type: openai` it is behind a server.",
     ),
+    recordPolicy: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        "File to which every completion of `eval` and `ask` is appended, for `model.type: replay`; a training records none.",
+      ),
     engine: engineOptionsSchema.prefault({}).describe("What computes."),
-    stages: z.array(stageSchema).min(1).describe("What is trained on, one stage after the other."),
+    stages: z
+      .array(stageSchema)
+      .default([])
+      .describe("What is trained on, one stage after the other; none for a recipe that is only evaluated."),
     evaluation: evaluationOptionsSchema
       .prefault({})
       .describe("How progress is measured on held-out questions."),

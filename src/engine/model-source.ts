@@ -37,6 +37,19 @@ export function parseModelSource(text: string): ModelSource {
  * for a path that is not there and for a hub's model without `hub`, or what the download throws.
  */
 export async function locateModel(text: string, hub?: HubOptions): Promise<string> {
+  return await locate(text, hub, downloadWeights);
+}
+
+/** The folder or file that holds the tokenizer of a model; of a hub's model no weights are fetched. Throws as `locateModel`. */
+export async function locateTokenizer(text: string, hub?: HubOptions): Promise<string> {
+  return await locate(text, hub, (reference, options) => downloadModel(reference, described, options));
+}
+
+async function locate(
+  text: string,
+  hub: HubOptions | undefined,
+  download: (reference: HubReference, hub: HubOptions) => Promise<string>,
+): Promise<string> {
   if (!isHubReference(text) && (await exists(text))) return text;
   const source = parseModelSource(text);
   if (source.type === "path") {
@@ -49,7 +62,7 @@ export async function locateModel(text: string, hub?: HubOptions): Promise<strin
     throw new FileError(
       `${text} lies on a hub; fetch it first (forager models pull ${text}) and give its folder`,
     );
-  return await downloadWeights(source.reference, hub);
+  return await download(source.reference, hub);
 }
 
 /** What a model needs, and what it may have. */

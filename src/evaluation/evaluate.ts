@@ -9,10 +9,11 @@ import type { Retriever } from "../retrieval/retriever.ts";
 import type { Policy, SamplingOptions } from "../rollout/policy.ts";
 import { runRollouts } from "../rollout/run-rollouts.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
+import { addUsage, noUsage } from "../rollout/usage.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { summarize } from "./aggregate.ts";
 import { evaluationContract } from "./contract.ts";
-import type { EvaluationResult } from "./result.ts";
+import type { EvaluationCost, EvaluationResult } from "./result.ts";
 import { scoreTrajectory } from "./score-trajectory.ts";
 
 export interface EvaluateInput {
@@ -27,14 +28,16 @@ export interface EvaluateInput {
   readonly seed: number;
   /** Default: greedy. */
   readonly sampling?: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
-  readonly tokenizer?: Tokenizer;
+  readonly tokenizer?: Tokenizer | undefined;
   /** Most tokens of a trajectory. */
-  readonly contextLength?: number;
+  readonly contextLength?: number | undefined;
   /** Most episodes at once; default: all. */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /** Milliseconds of a clock; without one all times are 0. */
   readonly now?: () => number;
   readonly signal?: AbortSignal;
+  /** Called with each trajectory when it ends, in order of ending: what is done when an error ends the evaluation. */
+  readonly onTrajectory?: (trajectory: Trajectory) => void;
   /** Called after each episode. */
   readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void;
 }
@@ -56,7 +59,10 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
   const contract = await evaluationContract({ ...input, sampling });
   const requests = questions.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
   let done = 0;
-  const onTrajectory = (): void => onProgress?.({ done: ++done, total: questions.length });
+  const onTrajectory = (trajectory: Trajectory): void => {
+    input.onTrajectory?.(trajectory);
+    onProgress?.({ done: ++done, total: questions.length });
+  };
   const trajectories = await runRollouts(
     requests,
     { policy, retriever, environment, sampling, tokenizer, contextLength, now },
@@ -64,7 +70,15 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
   );
   signal?.throwIfAborted();
   const items = trajectories.map(scoreTrajectory);
-  return { result: { contract, summary: summarize(items, { seed }), items }, trajectories };
+  const cost = costOf(trajectories);
+  return { result: { contract, summary: summarize(items, { seed }), cost, items }, trajectories };
+}
+
+/** What the policy used for the trajectories together. */
+function costOf(trajectories: readonly Trajectory[]): EvaluationCost {
+  const usage = trajectories.reduce((sum, { usage: one = noUsage }) => addUsage(sum, one), noUsage);
+  const { contextTokens: _, dollars, ...counts } = usage;
+  return { ...counts, dollars: dollars ?? 0, pricing: dollars === undefined ? "unpriced" : "priced" };
 }
 
 function requireUniqueKeys(questions: readonly Question[]): void {

@@ -40,6 +40,14 @@ export const scoredItemSchema = z.object({
   contextTokens: z.number(),
   /** Wall time of the episode; episodes played at once share the machine. */
   timeMs: z.number(),
+  /** Completions that the policy gave; absent in older results, as what follows. */
+  modelCalls: z.exactOptional(z.number()),
+  /** Tokens of all its prompts together, each turn's prompt holding those before. */
+  promptTokens: z.exactOptional(z.number()),
+  /** Those of them that a server found in its cache. */
+  cachedTokens: z.exactOptional(z.number()),
+  /** What the policy cost; absent where it has no price. */
+  dollars: z.exactOptional(z.number()),
   /** 1 where the searching has the deficiency, else 0; absent in older results. */
   ...(Object.fromEntries(deficiencyNames.map((name) => [name, z.exactOptional(share)])) as Record<
     DeficiencyName,
@@ -72,6 +80,10 @@ export const metricNames = [
   "policyTokens",
   "contextTokens",
   "timeMs",
+  "modelCalls",
+  "promptTokens",
+  "cachedTokens",
+  "dollars",
   ...deficiencyNames,
 ] as const;
 export type MetricName = (typeof metricNames)[number];
@@ -82,6 +94,9 @@ export const costMetrics: ReadonlySet<MetricName> = new Set<MetricName>([
   "policyTokens",
   "contextTokens",
   "timeMs",
+  "modelCalls",
+  "promptTokens",
+  "dollars",
   ...deficiencyNames,
 ]);
 

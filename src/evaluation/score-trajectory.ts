@@ -17,7 +17,7 @@ import type { Item } from "./item.ts";
 
 /** Scores a trajectory. No answer scores 0; a failure of the world gives an item without scores. */
 export function scoreTrajectory(trajectory: Trajectory): Item {
-  const { question, answer, stopReason, time } = trajectory;
+  const { question, answer, stopReason, time, usage } = trajectory;
   const { dataset, id, hops, kind, goldAnswers } = question;
   const common = {
     dataset,
@@ -40,9 +40,16 @@ export function scoreTrajectory(trajectory: Trajectory): Item {
     answerRetrieved: hasRetrievedAnswer(trajectory) ? 1 : 0,
     wellFormed: stopReason === "answer" && invalidTurnCount(trajectory) === 0 ? 1 : 0,
     searches: searchCount(trajectory),
-    policyTokens: policyTokenCount(trajectory),
-    contextTokens: tokenCount(trajectory),
+    // Without a tokenizer the server's own counts are the only ones.
+    policyTokens: policyTokenCount(trajectory) || (usage?.completionTokens ?? 0),
+    contextTokens: tokenCount(trajectory) || (usage?.contextTokens ?? 0),
     timeMs: time.totalMs,
+    ...(usage && {
+      modelCalls: usage.calls,
+      promptTokens: usage.promptTokens,
+      cachedTokens: usage.cachedTokens,
+      ...(usage.dollars !== undefined && { dollars: usage.dollars }),
+    }),
     ...deficiencies(trajectory),
   };
 }

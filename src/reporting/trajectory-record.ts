@@ -84,6 +84,7 @@ export const storedTrajectorySchema = z
         promptTokens: z.int(),
         cachedTokens: z.int(),
         completionTokens: z.int(),
+        contextTokens: z.int(),
         dollars: z.exactOptional(z.number()),
       }),
     ),

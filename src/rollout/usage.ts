@@ -8,11 +8,19 @@ export interface PolicyUsage {
   /** Prompt tokens that were found in a cache; 0 where the policy does not say. */
   readonly cachedTokens: number;
   readonly completionTokens: number;
+  /** Prompt and completion tokens of the last call. */
+  readonly contextTokens: number;
   /** Absent where there is no price. */
   readonly dollars?: number;
 }
 
-export const noUsage: PolicyUsage = { calls: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+export const noUsage: PolicyUsage = {
+  calls: 0,
+  promptTokens: 0,
+  cachedTokens: 0,
+  completionTokens: 0,
+  contextTokens: 0,
+};
 
 /** The usage of one completion. */
 export function usageOf({
@@ -26,11 +34,12 @@ export function usageOf({
     promptTokens,
     cachedTokens,
     completionTokens,
+    contextTokens: promptTokens + completionTokens,
     ...(dollars !== undefined && { dollars }),
   };
 }
 
-/** Both together; without a price only where neither has one. */
+/** `a` and then `b`; without a price only where neither has one. */
 export function addUsage(a: PolicyUsage, b: PolicyUsage): PolicyUsage {
   const isPriced = a.dollars !== undefined || b.dollars !== undefined;
   return {
@@ -38,6 +47,7 @@ export function addUsage(a: PolicyUsage, b: PolicyUsage): PolicyUsage {
     promptTokens: a.promptTokens + b.promptTokens,
     cachedTokens: a.cachedTokens + b.cachedTokens,
     completionTokens: a.completionTokens + b.completionTokens,
+    contextTokens: b.contextTokens,
     ...(isPriced && { dollars: (a.dollars ?? 0) + (b.dollars ?? 0) }),
   };
 }

@@ -30,11 +30,16 @@ export class BudgetSpentError extends ForagerError {
   }
 }
 
+/** The error, or the cause of it, that says that a budget is spent. */
+export function budgetSpent(error: unknown): BudgetSpentError | undefined {
+  for (let inner = error; inner instanceof Error; inner = inner.cause)
+    if (inner instanceof BudgetSpentError) return inner;
+  return undefined;
+}
+
 /** Whether an error, or a cause of it, is that a budget is spent: a run should end, not retry. */
 export function isBudgetSpent(error: unknown): boolean {
-  for (let inner = error; inner instanceof Error; inner = inner.cause)
-    if (inner instanceof BudgetSpentError) return true;
-  return false;
+  return budgetSpent(error) !== undefined;
 }
 
 export interface Meter {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { trainableModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import { fileError } from "../shared/files.ts";
 import { downloadedCommit } from "../shared/hub.ts";
@@ -22,7 +23,8 @@ export type BaseModel =
     };
 
 /** Describes the model of a recipe; one that is not on this machine is fetched. Throws `FileError`, `HubError`. */
-export async function describeBaseModel(model: Recipe["model"], watcher?: Watcher): Promise<BaseModel> {
+export async function describeBaseModel(named: Recipe["model"], watcher?: Watcher): Promise<BaseModel> {
+  const model = trainableModel(named);
   if (model.type === "fresh") return { type: "fresh" };
   const { locateModel, parseModelSource } = await import("../engine/model-source.ts");
   const { source } = model;

@@ -1,4 +1,5 @@
 /** From a recipe to its engine: a model that exists, or a fresh one with a tokenizer trained on the corpus. */
+import { trainableModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
 import { findCodec } from "../environment/codecs.ts";
@@ -18,7 +19,8 @@ export async function createEngine(
   data: TrainingData,
   watcher?: Watcher,
 ): Promise<EmbeddedEngine> {
-  const { model, seed, engine } = recipe;
+  const { seed, engine } = recipe;
+  const model = trainableModel(recipe.model);
   const { EmbeddedEngine } = await embeddedEngine();
   if (model.type === "pretrained") {
     if (engine.lora === undefined) return await openEngine(model.source, recipe, watcher);

@@ -36,7 +36,8 @@ export interface StoredParts {
   readonly at: RunPosition;
   readonly result: EvaluationResult;
   readonly trajectories: readonly Trajectory[];
-  readonly tokenizer: Tokenizer;
+  /** Without one, records do not tell the text of each token. */
+  readonly tokenizer: Tokenizer | undefined;
 }
 
 /** Stores an evaluation and all its trajectories under its name. */
@@ -54,6 +55,7 @@ export function evaluationRecords({ at, result, trajectories, tokenizer }: Store
   return trajectories.map((trajectory, index) => {
     const item = result.items[index];
     const scores = item && "em" in item ? { em: item.em, f1: item.f1, coverEm: item.coverEm } : undefined;
-    return { ...at, trajectory, pieces: piecesOf(trajectory, tokenizer), ...(scores && { scores }) };
+    const pieces = tokenizer === undefined ? {} : { pieces: piecesOf(trajectory, tokenizer) };
+    return { ...at, trajectory, ...pieces, ...(scores && { scores }) };
   });
 }

@@ -9,7 +9,7 @@ import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
 import { processWorld } from "../../training/world.ts";
 import { defineCommand } from "../command.ts";
-import { findModel, openModel } from "../open-model.ts";
+import { findModel, openPolicy } from "../open-model.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
 
 export const askCommand = defineCommand({
@@ -48,17 +48,17 @@ export const askCommand = defineCommand({
           : await openSearch(index, {}, processWorld(io));
       opened.defer(() => data.close());
       const { retriever } = data;
-      const engine = await openModel(source, io);
-      opened.defer(() => engine.close());
+      const { policy, tokenizer, contextLength } = await openPolicy(source, io, opened);
       const question = { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] };
-      await requirePromptsFit([question], recipe.environment, engine);
+      if (tokenizer !== undefined && contextLength !== undefined)
+        await requirePromptsFit([question], recipe.environment, { tokenizer, contextLength });
       const trajectory = await runRollout({
-        policy: engine.policy(),
+        policy,
         retriever,
         environment: recipe.environment,
         sampling: { temperature: 0, topP: 1, topK: 0 },
-        tokenizer: engine.tokenizer,
-        contextLength: engine.contextLength,
+        tokenizer,
+        contextLength,
         question,
         group: "ask",
         sample: 0,
@@ -82,6 +82,7 @@ function trajectoryJson({
   turns,
   segments,
   failure,
+  usage,
 }: Trajectory): Record<string, unknown> {
   const searches = turns.flatMap(({ action, passages }) =>
     action.type === "search" && passages !== undefined
@@ -99,6 +100,7 @@ function trajectoryJson({
     stopReason,
     ...(failure !== undefined && { failure }),
     searches,
+    ...(usage && { usage }),
     segments: segments.map(({ source, text }) => ({ source, text })),
   };
 }

@@ -1,10 +1,16 @@
 /** `forager complete`: one completion of one prompt, with the log-probability of every token. */
 import { availableParallelism } from "node:os";
+import type { ServedModel } from "../../config/model-source-options.ts";
+import type { SamplingWeights } from "../../engine/weight-quantization.ts";
 import { UsageError } from "../../errors.ts";
-import type { SamplingOptions } from "../../rollout/policy.ts";
+import type { Context, Policy, SamplingOptions } from "../../rollout/policy.ts";
+import { Closers } from "../../shared/closers.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { hubSettings } from "../../training/hub-settings.ts";
-import { defineCommand } from "../command.ts";
+import { openServedPolicy } from "../../training/open-policy.ts";
+import { processWorld } from "../../training/world.ts";
+import { type CommandIo, defineCommand } from "../command.ts";
+import { findModel } from "../open-model.ts";
 import { readWeights, weightsOption } from "../weights-option.ts";
 
 export const completeCommand = defineCommand({
@@ -18,7 +24,7 @@ export const completeCommand = defineCommand({
     model: {
       type: "text",
       value: "MODEL",
-      doc: "A folder, a .gguf file, smollm2-135m or hf:owner/name[@revision].",
+      doc: "A folder, a .gguf file, smollm2-135m, hf:owner/name[@revision], or a recipe and the model it names.",
       isRequired: true,
     },
     prompt: { type: "text", value: "TEXT", doc: "What is continued.", isRequired: true },
@@ -36,32 +42,90 @@ export const completeCommand = defineCommand({
     'complete --model models/smollm2 --prompt "The river" --max-tokens 32 --json',
   ],
   async run({ options }, io) {
-    const { EmbeddedEngine } = await import("../../engine/embedded-engine.ts");
     const sampling = samplingOptions(options);
     const weights = readWeights(options.weights);
-    const engine = await EmbeddedEngine.open(options.model as string, {
-      threads: availableParallelism(),
-      tokenBudget: 4096,
-      maxSlots: 1,
-      samplingWeights: weights ?? "f32",
-      hub: hubSettings(process.env, io),
-    });
+    const source = /\.ya?ml$/.test(options.model as string)
+      ? (await findModel(options.model as string, { overrides: [] })).model
+      : (options.model as string);
+    const opened = new Closers();
     try {
+      const seed = options.seed ?? 1;
       const prompt = options.prompt as string;
-      const { tokenizer } = engine;
-      const tokens = options.chat
-        ? await chatTokens(tokenizer, prompt, io.now())
-        : plainTokens(tokenizer, prompt);
-      const context = { text: tokenizer.decode(tokens), tokens, seed: options.seed ?? 1 };
-      const [completion] = await engine.policy().complete([context], sampling, io.signal);
-      const { text = "", tokens: sampled = [], logprobs = [], finishReason } = completion ?? {};
+      const asked =
+        typeof source === "string"
+          ? await openLocal(
+              source,
+              { prompt, isChat: options.chat, weights: weights ?? "f32" },
+              { io, opened },
+            )
+          : await openServed(source, { prompt, isChat: options.chat, weights }, io);
+      const [completion] = await asked.policy.complete([{ ...asked.context, seed }], sampling, io.signal);
+      const { text = "", tokens = [], logprobs = [], finishReason, usage } = completion ?? {};
       io.print(text);
-      return { json: { text, tokens: sampled, logprobs, finishReason, promptTokens: tokens.length } };
+      return {
+        json: {
+          text,
+          tokens,
+          logprobs,
+          finishReason,
+          promptTokens: usage?.promptTokens ?? 0,
+          usage: usage ?? null,
+        },
+      };
     } finally {
-      await engine.close();
+      await opened.close();
     }
   },
 });
+
+interface Asked {
+  readonly policy: Policy;
+  readonly context: Omit<Context, "seed">;
+}
+
+/** A model on this machine, and the prompt in its ids. */
+async function openLocal(
+  source: string,
+  {
+    prompt,
+    isChat,
+    weights,
+  }: { readonly prompt: string; readonly isChat: boolean; readonly weights: SamplingWeights },
+  { io, opened }: { readonly io: CommandIo; readonly opened: Closers },
+): Promise<Asked> {
+  const { EmbeddedEngine } = await import("../../engine/embedded-engine.ts");
+  const engine = await EmbeddedEngine.open(source, {
+    threads: availableParallelism(),
+    tokenBudget: 4096,
+    maxSlots: 1,
+    samplingWeights: weights,
+    hub: hubSettings(process.env, io),
+  });
+  opened.defer(() => engine.close());
+  const { tokenizer } = engine;
+  const tokens = isChat ? await chatTokens(tokenizer, prompt, io.now()) : plainTokens(tokenizer, prompt);
+  return { policy: engine.policy(), context: { text: tokenizer.decode(tokens), tokens } };
+}
+
+/** A model elsewhere: a server puts its own chat template around messages, and with api completions none. */
+async function openServed(
+  model: ServedModel,
+  {
+    prompt,
+    isChat,
+    weights,
+  }: { readonly prompt: string; readonly isChat: boolean; readonly weights: unknown },
+  io: CommandIo,
+): Promise<Asked> {
+  if (isChat || weights !== undefined)
+    throw new UsageError(
+      "complete: --chat and --weights are for models on this machine; set model.api in the recipe",
+    );
+  if (prompt === "") throw new UsageError("complete: the prompt is empty; give a --prompt");
+  const { policy, tokenizer } = await openServedPolicy(model, processWorld(io));
+  const tokens = tokenizer === undefined ? {} : { tokens: plainTokens(tokenizer, prompt) };
+  return { policy, context: { text: prompt, ...tokens } };
+}
 
 function plainTokens(tokenizer: Tokenizer, prompt: string): number[] {
   const begin = tokenizer.beginOfTextId === undefined ? [] : [tokenizer.beginOfTextId];

@@ -10,6 +10,7 @@ import { toStored } from "../../reporting/trajectory-record.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
 import { openSearch } from "../../retrieval/search-folder.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
+import { BudgetSpentError, budgetSpent } from "../../shared/budget.ts";
 import { Closers } from "../../shared/closers.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
@@ -21,9 +22,9 @@ import { type CommandIo, defineCommand, type OptionValues } from "../command.ts"
 import { resultNote } from "../live-view.ts";
 import { requireNewPath } from "../new-path.ts";
 import { timeStamp } from "../new-run.ts";
-import { findModel, type ModelSource, openModel } from "../open-model.ts";
+import { findModel, type ModelSource, openPolicy } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
-import { resultJson, resultTable } from "../result-text.ts";
+import { costText, resultJson, resultTable } from "../result-text.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
 
 const options = {
@@ -72,11 +73,16 @@ export const evalCommand = defineCommand({
     const overrides = withWeights(options.set, options.weights);
     const source = await findModel(target, { recipePath: options.recipe, overrides });
     const file = await resultFile(source, options.out, io);
-    const scored = await score(source, options, io);
+    const finished: Trajectory[] = [];
+    const scored = await score(source, options, { io, finished }).catch((error: unknown) =>
+      keepFinished(error, { finished, file, name: target }),
+    );
     const { result } = scored;
     if (file !== undefined) await write(file, source, scored);
     io.print(`${target}: ${resultNote(result)}\n`);
     io.print(resultTable(result));
+    if (typeof source.model !== "string" && result.cost !== undefined)
+      io.print(`\ncost: ${costText(result.cost)}`);
     if (file !== undefined) io.print(`\nwritten to ${file.path}`);
     return { json: { ...resultJson(result), file: file?.path ?? null } };
   },
@@ -124,13 +130,37 @@ async function write(
 interface Scored {
   readonly result: EvaluationResult;
   readonly trajectories: readonly Trajectory[];
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: Tokenizer | undefined;
+}
+
+interface Unfinished {
+  /** The trajectories that ended before the error. */
+  readonly finished: readonly Trajectory[];
+  readonly file: ResultFile | undefined;
+  readonly name: string;
+}
+
+/** Writes the trajectories that a spent budget left behind, and says where; other errors are thrown as they are. */
+async function keepFinished(error: unknown, { finished, file, name }: Unfinished): Promise<never> {
+  const spent = budgetSpent(error);
+  if (spent === undefined) throw error;
+  const done = `${spent.message}; ${finished.length} questions of ${name} were finished`;
+  if (file === undefined)
+    throw new BudgetSpentError(
+      spent.code,
+      `${done}; name a file with --out to keep their trajectories`,
+      spent.spent,
+    );
+  const path = trajectoriesBeside(file.path.replace(/\.json$/, ".unfinished"));
+  const records = finished.map((trajectory) => toStored({ stage: "", step: 0, trajectory }));
+  await writeJsonLines(path, records);
+  throw new BudgetSpentError(spent.code, `${done}, their trajectories are in ${path}`, spent.spent);
 }
 
 async function score(
   source: ModelSource,
   { questions: files, index }: EvalOptions,
-  io: CommandIo,
+  { io, finished }: { readonly io: CommandIo; readonly finished: Trajectory[] },
 ): Promise<Scored> {
   const { recipe } = source;
   const opened = new Closers();
@@ -138,28 +168,30 @@ async function score(
     const world = processWorld(io);
     const asked = await questionsAndRetriever(source, { files, index, world }, opened);
     const { questions, retriever, split } = asked;
-    const engine = await openModel(source, io);
-    opened.defer(() => engine.close());
+    const { policy, tokenizer, contextLength, concurrency } = await openPolicy(source, io, opened);
     const total = questions.length;
     const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
-    await requirePromptsFit(questions, recipe.environment, engine);
+    if (tokenizer !== undefined && contextLength !== undefined)
+      await requirePromptsFit(questions, recipe.environment, { tokenizer, contextLength });
     const { result, trajectories } = await evaluate({
-      policy: engine.policy(),
+      policy,
       retriever,
       questions,
       split,
       environment: recipe.environment,
       sampling: recipe.evaluation.sampling,
       seed: recipe.seed,
-      tokenizer: engine.tokenizer,
-      contextLength: engine.contextLength,
+      tokenizer,
+      contextLength,
+      concurrency,
       codeVersion: packageVersion(),
       now: io.progress.now,
       signal: io.signal,
+      onTrajectory: (trajectory) => finished.push(trajectory),
       onProgress: ({ done }) => progress.update(done),
     });
     progress.finish();
-    return { result, trajectories, tokenizer: engine.tokenizer };
+    return { result, trajectories, tokenizer };
   } finally {
     await opened.close();
   }

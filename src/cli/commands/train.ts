@@ -1,7 +1,9 @@
 /** `forager train`: trains a recipe into a new run folder, or goes on with one. */
 import { join } from "node:path";
 import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
-import { UsageError } from "../../errors.ts";
+import { trainableModel } from "../../config/model-source-options.ts";
+import type { Recipe } from "../../config/recipe.ts";
+import { ConfigError, UsageError } from "../../errors.ts";
 import { RunFolder } from "../../reporting/run-folder.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
 import { newRunFolder, trainWithView } from "../new-run.ts";
@@ -41,10 +43,25 @@ export const trainCommand = defineCommand({
       io.print(resolvedYaml(recipe).trimEnd());
       return { json: { recipe } };
     }
+    requireTrainable(recipe, path);
     const folder = await newRunFolder(recipe.name, out, io.now());
     return await runTraining({ recipe, folder, resume: false }, io);
   },
 });
+
+/** Throws `ConfigError` for a recipe that can only be evaluated. */
+function requireTrainable({ model, stages, recordPolicy }: Recipe, path: string): void {
+  trainableModel(model);
+  if (stages.length === 0)
+    throw new ConfigError(`${path} has no stages, so there is nothing to train; use forager eval ${path}`, {
+      path: "stages",
+    });
+  if (recordPolicy !== undefined)
+    throw new ConfigError(
+      "a training records no completions, since its policy changes with every step; leave recordPolicy out, and set it for forager eval",
+      { path: "recordPolicy" },
+    );
+}
 
 async function runTraining(task: Parameters<typeof trainWithView>[0], io: CommandIo): Promise<CommandResult> {
   const started = io.progress.now();

@@ -18,6 +18,8 @@ export interface RecordingHead {
   readonly identity: PolicyIdentity;
   /** Hash of the tokenizer that contexts were made with, where there was one. */
   readonly tokenizer?: string;
+  /** Whether that tokenizer's chat template opened contexts, where it has one. */
+  readonly hasTemplate?: boolean;
   /** Most tokens of an episode, which shortens what a turn may have. */
   readonly contextLength?: number;
 }
@@ -44,6 +46,7 @@ const headSchema = z.strictObject({
   version: z.literal(RECORDING_VERSION),
   identity: z.strictObject({ type: z.string(), model: z.string(), weights: z.exactOptional(z.string()) }),
   tokenizer: z.exactOptional(z.string()),
+  hasTemplate: z.exactOptional(z.boolean()),
   contextLength: z.exactOptional(z.int().min(1)),
 });
 const count = z.int().min(0);

@@ -95,18 +95,22 @@ test("what was not recorded is an error that names the question", async () => {
 test("sessions of one policy go on in one file, those of another or with other settings are refused", async () => {
   const file = await newFile();
   for (const text of ["a", "b"]) {
-    const recording = await recordPolicy(counting(), file, { contextLength: 64, tokenizer: "abc" });
+    const recording = await recordPolicy(counting(), file, {
+      contextLength: 64,
+      tokenizer: "abc",
+      hasTemplate: true,
+    });
     await recording.complete([context(text)], options);
     await recording.close();
   }
   const replay = await replayPolicy(file, "abc");
-  expect(replay.contextLength).toBe(64);
+  expect(replay).toMatchObject({ contextLength: 64, hasTemplate: true });
   expect(await replay.complete([context("a"), context("b")], options)).toHaveLength(2);
   await expect(replayPolicy(file)).rejects.toThrow(
     "expected the tokenizer abc, with which it was recorded, got no tokenizer",
   );
   await expect(recordPolicy(counting(), file)).rejects.toThrow(
-    "differ in contextLength (64 and none), tokenizer (abc and none)",
+    "differ in contextLength (64 and none), tokenizer (abc and none), hasTemplate",
   );
 });
 

@@ -32,6 +32,8 @@ export interface ReplayPolicy extends Policy {
   readonly warnings: readonly string[];
   /** Most tokens of an episode when it was recorded; undefined where there was no limit. */
   readonly contextLength: number | undefined;
+  /** Whether the tokenizer's chat template opened contexts. */
+  readonly hasTemplate: boolean;
 }
 
 /** The answers to one context with one set of options. */
@@ -77,6 +79,7 @@ export async function replayPolicy(file: string, tokenizerHash?: string): Promis
     identity: head.identity,
     warnings,
     contextLength: head.contextLength,
+    hasTemplate: head.hasTemplate ?? false,
     complete: async (contexts, options, signal) => {
       signal?.throwIfAborted();
       return contexts.map((context) => next(context, options));
