@@ -1,0 +1,73 @@
+/**
+ * Statistics of several seeds over the same questions: a metric as a matrix (seeds, questions), the difference of two
+ * paired by seed and question, and the ratio of two means, each with a two-level bootstrap interval.
+ */
+import { bootstrapSeeds, type Estimate } from "../../src/evaluation/bootstrap.ts";
+import { itemKey, type MetricName, type ScoredItem } from "../../src/evaluation/item.ts";
+import type { EvaluationResult } from "../../src/evaluation/result.ts";
+import { random } from "../../src/shared/random.ts";
+
+/** One row for each seed, in one order of the questions; questions without the metric in some seed are left out. */
+export function matrices(
+  runs: readonly (readonly EvaluationResult[])[],
+  metric: MetricName,
+): readonly (readonly (readonly number[])[])[] {
+  const columns = runs.map((seeds) => seeds.map((result) => valuesOf(result, metric)));
+  const [first] = columns.flat();
+  const keys = [...(first?.keys() ?? [])].filter((key) => columns.flat().every((values) => values.has(key)));
+  return columns.map((seeds) => seeds.map((values) => keys.map((key) => values.get(key) as number)));
+}
+
+function valuesOf({ items }: EvaluationResult, metric: MetricName): ReadonlyMap<string, number> {
+  const scored = items.filter((item): item is ScoredItem => !item.failed && item[metric] !== undefined);
+  return new Map(scored.map((item) => [itemKey(item), item[metric] as number]));
+}
+
+/** Mean of a metric over seeds and questions; undefined without either. */
+export function estimateOf(runs: readonly EvaluationResult[], metric: MetricName): Estimate | undefined {
+  const [values = []] = matrices([runs], metric);
+  return bootstrapSeeds(values, { seed: 1 });
+}
+
+export interface Pair {
+  /** Of the same seeds, in the same order. */
+  readonly variant: readonly EvaluationResult[];
+  readonly baseline: readonly EvaluationResult[];
+}
+
+/** Mean of variant - baseline, paired by seed and question. */
+export function differenceOf({ variant, baseline }: Pair, metric: MetricName): Estimate | undefined {
+  const [own = [], other = []] = matrices([variant, baseline], metric);
+  const differences = own.map((row, seed) =>
+    row.map((value, question) => value - ((other[seed] as readonly number[])[question] as number)),
+  );
+  return bootstrapSeeds(differences, { seed: 1 });
+}
+
+/** Mean of the variant over mean of the baseline; undefined where the baseline's is 0, or in a resample may be. */
+export function ratioOf({ variant, baseline }: Pair, metric: MetricName): Estimate | undefined {
+  const [own = [], other = []] = matrices([variant, baseline], metric);
+  const n = own[0]?.length ?? 0;
+  if (n === 0) return undefined;
+  const chance = random(1, "ratio");
+  const ratios = Array.from({ length: 2000 }, () => {
+    const questions = Array.from({ length: n }, () => chance.below(n));
+    const seeds = own.map(() => chance.below(own.length));
+    return sumAt(own, seeds, questions) / sumAt(other, seeds, questions);
+  }).sort((a, b) => a - b);
+  if (ratios.some((ratio) => !Number.isFinite(ratio))) return undefined;
+  const everywhere = [own.map((_, seed) => seed), Array.from({ length: n }, (_, i) => i)] as const;
+  const mean = sumAt(own, ...everywhere) / sumAt(other, ...everywhere);
+  return { n, mean, ci: [ratios[49] as number, ratios[1949] as number] };
+}
+
+function sumAt(
+  values: readonly (readonly number[])[],
+  seeds: readonly number[],
+  questions: readonly number[],
+): number {
+  let sum = 0;
+  for (const seed of seeds)
+    for (const question of questions) sum += (values[seed] as readonly number[])[question] as number;
+  return sum;
+}
