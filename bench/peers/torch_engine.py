@@ -69,7 +69,7 @@ def train(request):
     MODEL.train()
     mode = request.get("mode", "eager")
     if mode == "compile":
-        COMPILED = COMPILED or torch.compile(MODEL)
+        COMPILED = torch.compile(MODEL) if COMPILED is None else COMPILED
     forward = COMPILED if mode == "compile" else MODEL
     precision = torch.autocast("cpu", torch.bfloat16) if mode == "bf16" else contextlib.nullcontext()
     size = (request["batch"], request["length"] + 1)
