@@ -22,8 +22,9 @@ const warmUpRounds = 2;
 
 /** Runs `rounds` rounds of each side in turn after the warm-up; without a peer, ours alone. */
 export async function interleave(rounds: number, ours: Side, peer: Side | undefined): Promise<Comparison> {
-  const rates = await interleaveAll(rounds, { ours, ...(peer && { peer }) });
-  return { ours: rates.ours, peer: rates.peer ?? [] };
+  const sides: Readonly<Record<string, Side>> = { ours, ...(peer && { peer }) };
+  const rates = await interleaveAll(rounds, sides);
+  return { ours: rates.ours ?? [], peer: rates.peer ?? [] };
 }
 
 /** The same with any number of sides; units per second of each round, by side. */
