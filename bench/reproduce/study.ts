@@ -22,7 +22,7 @@ export type Expectation =
   /** The interval of the difference lies above 0, or below it. */
   | { readonly type: "higher" }
   | { readonly type: "lower" }
-  /** The interval of the difference does not lie below 0, or above it. */
+  /** The interval of the difference does not reach below 0, or above it; where it does on both sides, nothing contradicts. */
   | { readonly type: "notLower" }
   | { readonly type: "notHigher" }
   /** The interval of the ratio of the means lies below `most`. */

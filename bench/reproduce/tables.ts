@@ -42,7 +42,13 @@ function variantTable({ variants, metrics }: Study, results: Results): string {
 export interface Judged {
   readonly claim: Claim;
   readonly estimate: Estimate | undefined;
-  readonly verdict: "agrees" | "disagrees" | "not distinguishable" | "not measured" | "no claim";
+  readonly verdict:
+    | "agrees"
+    | "disagrees"
+    | "not distinguishable"
+    | "not contradicted"
+    | "not measured"
+    | "no claim";
 }
 
 /** Judges a claim on the seeds that both variants have. */
@@ -68,9 +74,9 @@ function verdictOf(expect: Expectation, { ci: [low, high] }: Estimate): Judged["
     case "lower":
       return high < 0 ? "agrees" : low > 0 ? "disagrees" : "not distinguishable";
     case "notLower":
-      return high < 0 ? "disagrees" : "agrees";
+      return low >= 0 ? "agrees" : high < 0 ? "disagrees" : "not contradicted";
     case "notHigher":
-      return low > 0 ? "disagrees" : "agrees";
+      return high <= 0 ? "agrees" : low > 0 ? "disagrees" : "not contradicted";
     case "ratioAtMost":
       return high <= expect.most ? "agrees" : low > expect.most ? "disagrees" : "not distinguishable";
     case "none":
