@@ -187,7 +187,9 @@ async function score(
       codeVersion: packageVersion(),
       now: io.progress.now,
       signal: io.signal,
-      onTrajectory: (trajectory) => finished.push(trajectory),
+      onTrajectory: (trajectory) => {
+        if (trajectory.stopReason !== "aborted") finished.push(trajectory);
+      },
       onProgress: ({ done }) => progress.update(done),
     });
     progress.finish();
