@@ -24,7 +24,7 @@ it("shows question, query and numbered candidates, and makes what is from outsid
 
 it("cuts long candidates and leaves titles out where asked", async () => {
   const prompt = await show({ ...bare, passages: "text" }, 4);
-  expect(prompt).toContain("[1] has ...\n[2] xxxx...\n");
+  expect(prompt).toContain("[1] has \n[2] xxxx\n");
 });
 
 it("says in prompt cosearch how many numbers are wanted, from how many", async () => {

@@ -105,5 +105,5 @@ async function asMessage(
 
 function cut(text: string, characters: number): string {
   if (text.length <= characters) return text;
-  return `${text.slice(0, characters).replace(/[\uD800-\uDBFF]$/, "")}...`;
+  return text.slice(0, characters).replace(/[\uD800-\uDBFF]$/, "");
 }
