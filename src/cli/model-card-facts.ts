@@ -99,11 +99,13 @@ async function promptFacts({ environment }: Recipe, tokenizer: Tokenizer): Promi
   const placeholders = { question: "{question}", information: "{information}" };
   const passage = template.render({ id: "1", title: "A title", text: "The text of a passage." }, 1);
   const search = codec.render({ type: "search", query: "a query" }) + codec.renderObservation(passage);
+  const ending = codec.render(
+    environment.mode === "planner" ? { type: "callGenerator" } : { type: "answer", answer: "the answer" },
+  );
   return {
     opening: await openingText(environment, placeholders, tokenizer),
     stopStrings: codec.stopStrings,
-    example:
-      (environment.mode === "search" ? search : "") + codec.render({ type: "answer", answer: "the answer" }),
+    example: (/^(search|planner)$/.test(environment.mode) ? search : "") + ending,
   };
 }
 

@@ -73,6 +73,15 @@ const pathKeys: readonly (readonly string[])[] = [
   ["model", "source"],
   ["model", "file"],
   ["model", "tokenizer"],
+  ["generator"],
+  ["generator", "model"],
+  ["generator", "model", "source"],
+  ["generator", "model", "file"],
+  ["generator", "model", "tokenizer"],
+  ["planner", "judge", "model"],
+  ["planner", "judge", "model", "source"],
+  ["planner", "judge", "model", "file"],
+  ["planner", "judge", "model", "tokenizer"],
   ["recordPolicy"],
   ["recordRetrieval"],
   ["retriever", "path"],
@@ -113,7 +122,7 @@ function withAbsolutePaths(recipe: unknown, bases: Bases): unknown {
 function absolute(value: unknown, keys: readonly string[], bases: Bases): unknown {
   if (Array.isArray(value)) return value.map((entry) => absolute(entry, keys, bases));
   if (typeof value !== "string" || value === "" || isAbsolute(value) || elsewhere.test(value)) return value;
-  if (keys[0] === "model" && findKnownModel(value) !== undefined) return value;
+  if (/^(model|generator|planner)$/.test(keys[0] as string) && findKnownModel(value) !== undefined) return value;
   return resolve(keys[0] === "data" && keys[1] !== "folder" ? bases.data : bases.folder, value);
 }
 

@@ -3,10 +3,11 @@
  * error here; what may still go well (a context that only a long trajectory fills) is a warning of `forager doctor`.
  */
 import type { z } from "zod";
+import { type CheckedPlanner, checkPlanner } from "./planner-rules.ts";
 import type { Stage } from "./stage-options.ts";
 
 /** What the rules look at; the recipe has it all. */
-interface Checked {
+interface Checked extends CheckedPlanner {
   readonly data:
     | { readonly type: "world"; readonly world: { readonly hops: readonly number[] } }
     | {
@@ -47,6 +48,7 @@ export function checkRecipe(recipe: Checked, context: Context): void {
   checkBudgets(recipe, context);
   checkCorpus(recipe, context);
   checkAdapters(recipe, context);
+  checkPlanner(recipe, context);
 }
 
 /** Beside random weights that never change there is nothing to learn, and a checkpoint would not hold them. */
@@ -127,7 +129,8 @@ function hasReference(stage: Stage): boolean {
 
 function checkSupervised({ data, environment, stages }: Checked, index: number, context: Context): void {
   const stage = stages[index];
-  if (environment.mode !== "search" || stage?.type !== "supervised" || stage.teacher.type !== "plan") return;
+  const isSearching = environment.mode === "search" || environment.mode === "planner";
+  if (!isSearching || stage?.type !== "supervised" || stage.teacher.type !== "plan") return;
   if (data.type === "files") {
     issue(
       context,

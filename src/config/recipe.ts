@@ -11,6 +11,7 @@ import { byteSizePattern } from "../shared/byte-size.ts";
 import { defaultType } from "../shared/default-type.ts";
 import { dataOptionsSchema } from "./data-options.ts";
 import { modelSchema } from "./model-source-options.ts";
+import { generatorSchema, plannerSchema } from "./planner-options.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { retrieverSchema } from "./retriever-options.ts";
 import { stageSchema } from "./stage-options.ts";
@@ -47,6 +48,12 @@ const engineOptionsSchema = z.discriminatedUnion("type", [
       .default("4GB")
       .describe(
         "Most memory of keys and values while sampling, bytes or such as `2GB`; episodes that do not fit wait, and what idle ones left is forgotten.",
+      ),
+    optimizerState: z
+      .enum(["memory", "disk"])
+      .default("memory")
+      .describe(
+        "Where AdamW's two moments lie, 8 bytes for each trained number: `disk` is a file without a name in the run folder, read and written in pieces at every step. Weights and checkpoints are the same bit for bit.",
       ),
     samplingWeights: z
       .enum(samplingWeights)
@@ -86,6 +93,16 @@ export const recipeSchema = z
       .optional()
       .describe(
         "File to which every completion of `eval` and `ask` is appended, for `model.type: replay`; a training records none.",
+      ),
+    generator: generatorSchema
+      .optional()
+      .describe(
+        "Mode planner: the frozen model that answers when the planner hands over; a text names its model (docs/algorithms/ai-search-planner.md).",
+      ),
+    planner: plannerSchema
+      .optional()
+      .describe(
+        "Mode planner: what the reward `planner` is made of, and who judges; `planner: {}` for the paper's values.",
       ),
     engine: engineOptionsSchema.prefault({}).describe("What computes."),
     stages: z

@@ -1,7 +1,11 @@
 /** What a turn of the policy means. A codec turns text into an action and back; the environment knows no text format. */
 export type Action =
   | { readonly type: "search"; readonly query: string }
+  /** Several searches in one turn; no two queries are equal. */
+  | { readonly type: "searches"; readonly queries: readonly string[] }
   | { readonly type: "answer"; readonly answer: string }
+  /** Hands everything to another model, the generator, which answers. */
+  | { readonly type: "callGenerator" }
   /** Text that is no action; `reason` is one of a closed set so that it can be counted. */
   | { readonly type: "invalid"; readonly reason: InvalidReason };
 
@@ -16,6 +20,10 @@ export interface Codec {
   readonly tags: readonly string[];
   /** The action of one turn's text (that turn alone, never the prompt or an observation). */
   parse(turn: string): Action;
+  /** Reads the last turn, where formats without a tag for answers mean something else by it; absent: `parse`. */
+  parseFinal?(turn: string): Action;
+  /** What the environment says before the last turn of an episode with searches; absent: nothing. */
+  readonly finalCue?: string;
   /** The shortest turn that parses to `action`. */
   render(action: Exclude<Action, { type: "invalid" }>): string;
   /** Reasoning before an action, which `parse` reads past. */

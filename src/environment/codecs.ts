@@ -2,15 +2,22 @@
 import { ConfigError } from "../errors.ts";
 import type { Codec } from "./action.ts";
 import { plainCodec } from "./plain-codec.ts";
+import { ircotCodec } from "./ircot-codec.ts";
+import { compactPlannerCodec, plannerCodec } from "./planner-codec.ts";
+import { searchO1Codec } from "./search-o1-codec.ts";
 import { compactCodec, searchR1Codec } from "./search-r1-codec.ts";
 
-export const codecNames = ["search-r1", "compact", "plain"] as const;
+export const codecNames = ["search-r1", "compact", "plain", "planner", "planner-compact", "ircot", "search-o1"] as const;
 export type CodecName = (typeof codecNames)[number];
 
 const codecs: Readonly<Record<CodecName, Codec>> = {
   "search-r1": searchR1Codec,
   compact: compactCodec,
   plain: plainCodec,
+  planner: plannerCodec,
+  "planner-compact": compactPlannerCodec,
+  ircot: ircotCodec,
+  "search-o1": searchO1Codec,
 };
 
 /** The codec called `name`. Throws `ConfigError` when there is none. */

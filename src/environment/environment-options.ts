@@ -1,5 +1,6 @@
 /** What a recipe can say about the environment. */
 import { z } from "zod";
+import { condenseOptionsSchema } from "./condense-prompt.ts";
 import { codecNames } from "./codecs.ts";
 import { passageTemplateNames } from "./passage-template.ts";
 import { episodeModes, findTemplate, promptNames } from "./prompt.ts";
@@ -9,19 +10,19 @@ const fields = z.strictObject({
     .enum(episodeModes)
     .default("search")
     .describe(
-      "`search`: the policy searches and answers. The baselines `direct` (answers at once) and `rag` (answers after the k passages that the question itself finds) give any policy one turn.",
+      "`search`: the policy searches and answers. `planner`: it searches with several queries at once and hands over to the generator, which answers (docs/algorithms/ai-search-planner.md). The baselines `direct` (answers at once) and `rag` (answers after the k passages that the question itself finds) give any policy one turn.",
     ),
   codec: z
     .enum(codecNames)
     .default("search-r1")
     .describe(
-      "How actions are written: `search-r1` as published; `compact` has the same tags with the fewest tokens around them; `plain` has none: the first line is the answer (modes direct and rag).",
+      "How actions are written: `search-r1` as published; `compact` has the same tags with the fewest tokens around them; `plain` has none: the first line is the answer (modes direct and rag); `planner` and the shorter `planner-compact` have several queries a search and no answer (mode planner); `ircot` and `search-o1` are the formats of those baselines (docs/algorithms/baselines.md).",
     ),
   prompt: z
     .enum(promptNames)
     .default("search-r1")
     .describe(
-      "What opens an episode: `search-r1` explains the format; `bare` is the question alone; `answer` asks for a few words without tags (codec plain).",
+      "What opens an episode: `search-r1` explains the format; `bare` is the question alone; `answer` asks for a few words without tags (codec plain); `planner` explains the two tools of mode planner; `reason` asks for a chain of thought before the answer (modes direct and rag); `ircot` and `search-o1` explain the codecs of those names.",
     ),
   chat: z
     .union([z.literal("auto"), z.boolean()])
@@ -54,14 +55,36 @@ const fields = z.strictObject({
     .int()
     .min(1)
     .default(3)
-    .describe("Passages of one search, at least 1; in mode rag, those of the prompt."),
+    .describe("Passages of one query, at least 1; in mode rag, those of the prompt."),
   maxSearches: z
     .int()
     .min(0)
     .default(4)
     .describe(
-      "Turns that may search; an invalid turn uses one up as well. After them comes one last turn that can only answer. 0 = answer at once.",
+      "Turns that may search; an invalid turn uses one up as well. After them comes one last turn that can only answer, in mode planner the generator. 0 = answer at once.",
     ),
+  retrieveFirst: z
+    .boolean()
+    .default(false)
+    .describe(
+      "True, in mode search: the prompt shows the passages that the question itself finds, before the first turn (IRCoT; prompt ircot).",
+    ),
+  refuseRepeats: z
+    .boolean()
+    .default(false)
+    .describe(
+      "True: a query that the episode has searched for already is not searched again, and a message says so (Search-o1). It uses up a turn.",
+    ),
+  condense: condenseOptionsSchema
+    .optional()
+    .describe(
+      "Passages are not shown: in a completion of its own for each search, the policy writes down what of them helps, and that is shown (the reason-in-documents step of Search-o1). No reinforcement trains that completion. Absent: passages are shown.",
+    ),
+  maxSubQueries: z
+    .int()
+    .min(1)
+    .default(10)
+    .describe("Most queries of an episode in mode planner; those beyond are not searched."),
   maxTurnTokens: z.int().min(1).default(500).describe("Most tokens that the policy may write in one turn."),
   maxObservationTokens: z
     .int()
@@ -80,16 +103,41 @@ export const environmentOptionsSchema = fields.superRefine((options, context) =>
   const { mode, codec, prompt, examples } = options;
   const issue = (key: string, message: string): void =>
     context.addIssue({ code: "custom", path: [key], message });
-  if (mode === "search" && codec === "plain")
+  const isPlanner = codec === "planner" || codec === "planner-compact";
+  if (isPlanner !== (mode === "planner"))
+    issue(
+      "codec",
+      `mode planner and the codecs planner and planner-compact need each other; mode is ${mode}, codec ${codec}`,
+    );
+  else if (mode === "search" && codec === "plain")
     issue("codec", "plain has no tags to search with; use it in mode direct or rag");
   else if (findTemplate({ prompt, mode }) === undefined)
-    issue("prompt", `${prompt} does not explain mode ${mode}; use it in mode direct or rag`);
+    issue(
+      "prompt",
+      `${prompt} does not explain mode ${mode}; ${mode === "planner" ? "use planner or bare" : "see docs/recipes.md for what does"}`,
+    );
   else if (codec === "plain" && prompt === "search-r1")
     issue("prompt", "search-r1 asks for tags, which codec plain takes for text; use prompt answer");
   else if (codec !== "plain" && prompt === "answer")
     issue("codec", `prompt answer asks for plain text, ${codec} reads tags; use codec plain`);
-  if (mode === "search" && examples.length > 0)
-    issue("examples", "mode search shows no examples; leave them out, or use mode direct or rag");
+  for (const name of ["ircot", "search-o1"] as const)
+    if ((codec === name) !== (prompt === name))
+      issue("codec", `codec ${name} and prompt ${name} need each other; codec is ${codec}, prompt ${prompt}`);
+  const hasPlace = mode === "search" && findTemplate({ prompt, mode })?.includes("{information}") === true;
+  if (options.retrieveFirst !== hasPlace)
+    issue(
+      "retrieveFirst",
+      hasPlace
+        ? `prompt ${prompt} shows what the question finds; set retrieveFirst to true`
+        : `prompt ${prompt} has no place for passages in mode ${mode}; use prompt ircot, or leave retrieveFirst out`,
+    );
+  if (mode !== "search" && (options.condense !== undefined || options.refuseRepeats))
+    issue(
+      options.condense === undefined ? "refuseRepeats" : "condense",
+      `only mode search has searches of the policy to change; mode is ${mode}`,
+    );
+  if ((mode === "search" || mode === "planner") && examples.length > 0)
+    issue("examples", `mode ${mode} shows no examples; leave them out, or use mode direct or rag`);
 });
 
 export type EnvironmentOptions = z.infer<typeof environmentOptionsSchema>;

@@ -2,6 +2,7 @@
  * A format without tags, for episodes without searches: the first line that is not empty is the answer. What small models
  * do that were never taught a format, so that they are not scored on tags.
  */
+import { assert } from "../errors.ts";
 import type { Action, Codec } from "./action.ts";
 
 export const plainCodec: Codec = {
@@ -9,8 +10,10 @@ export const plainCodec: Codec = {
   stopStrings: ["\n"],
   tags: [],
   parse: parseLine,
-  render: (value) =>
-    ` ${(value.type === "search" ? value.query : value.answer).replace(/\s+/g, " ").trim()}\n`,
+  render: (value) => {
+    assert(value.type === "search" || value.type === "answer", `${value.type} is no action of this format`);
+    return ` ${(value.type === "search" ? value.query : value.answer).replace(/\s+/g, " ").trim()}\n`;
+  },
   renderThought: () => "",
   renderObservation: (passages) => passages.trim(),
   invalidMessage: "",

@@ -1,17 +1,17 @@
 /**
  * Named prompts: the text that opens an episode, by mode. In mode `search`, `search-r1` says what the published Search-R1
  * prompt says, in its order and with its tags and example, in our words; `bare` is the question alone, for small models
- * that learn the format from demonstrations. In `direct` and `rag` there is no search and no reasoning: the prompts ask
+ * that learn the format from demonstrations; `planner` explains the two tools of a search planner. In `direct` and `rag` there is no search and no reasoning: the prompts ask
  * for the answer alone, between tags (`search-r1`) or as plain text (`answer`). Chat templates: see `opening.ts`.
  */
 import { assert } from "../errors.ts";
 import { type CodecName, findCodec } from "./codecs.ts";
 
-export const promptNames = ["search-r1", "bare", "answer"] as const;
+export const promptNames = ["search-r1", "bare", "answer", "planner", "reason", "ircot", "search-o1"] as const;
 export type PromptName = (typeof promptNames)[number];
 
 /** `direct`: answer at once; `rag`: the same after the passages found by the question itself. */
-export const episodeModes = ["search", "direct", "rag"] as const;
+export const episodeModes = ["search", "direct", "rag", "planner"] as const;
 export type EpisodeMode = (typeof episodeModes)[number];
 
 export interface PromptOptions {
@@ -51,10 +51,46 @@ const templates: Readonly<Record<PromptName, Readonly<Partial<Record<EpisodeMode
       ...tagged,
     ].join(" ")}\n{information}\n{examples}Question: {question}\n`,
   },
+  planner: {
+    planner: `${[
+      "Find what is needed to answer a question. You do not answer it: another model will, from everything you have written and found.",
+      "Whenever something new is known, think about it between <think> and </think> before anything else.",
+      "You have two tools.",
+      "The first searches: write one query or several, each on a line of its own, between <search> and </search>; what they find comes back between <information> and </information>. Ask for independent facts at once.",
+      "The second hands over: write <call_answer_llm> as soon as what was found is enough to answer. This ends your work.",
+      "Search at least once, and no more than is needed.",
+      "Question: {question}",
+    ].join(" ")}\n`,
+  },
   bare: {
+    planner: "Question: {question}\n",
     search: "Question: {question}\n",
     direct: "{examples}Question: {question}\n",
     rag: "{information}\n{examples}Question: {question}\n",
+  },
+  reason: {
+    direct: `${["Give the answer to a question. First think step by step between <think> and </think>.", ...tagged].join(" ")}\n{examples}Question: {question}\n`,
+    rag: `${[
+      "Give the answer to a question. Passages that may help stand between <information> and </information>.",
+      "First think step by step between <think> and </think>.",
+      ...tagged,
+    ].join(" ")}\n{information}\n{examples}Question: {question}\n`,
+  },
+  ircot: {
+    search: `${[
+      "Reason about a question one sentence at a time, each sentence on a line of its own.",
+      "After each sentence, passages that it brings up come between <information> and </information>.",
+      "As soon as the answer is known, end with the sentence: So the answer is: and then the answer in a few words.",
+    ].join(" ")}\n{information}\nQuestion: {question}\n`,
+  },
+  "search-o1": {
+    search: `${[
+      "Reason step by step about a question.",
+      "Whenever a fact is missing, write a query between <|begin_search_query|> and <|end_search_query|>; what was found comes back between <|begin_search_result|> and <|end_search_result|>.",
+      "For example, to learn who wrote a book, write <|begin_search_query|>author of The Trial<|end_search_query|> and go on with what comes back.",
+      "Searches may be repeated with other queries, and their number is limited.",
+      "At the end write the answer in a few words in \\boxed{}.",
+    ].join(" ")}\nQuestion: {question}\n`,
   },
   answer: {
     direct: "Answer the question with a few words and nothing else.\n{examples}Question: {question}\nAnswer:",

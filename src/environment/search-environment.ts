@@ -12,12 +12,15 @@ import type { Retriever, ScoredPassage } from "../retrieval/retriever.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Action, Codec } from "./action.ts";
 import { findCodec } from "./codecs.ts";
+import type { Condense } from "./condense-prompt.ts";
 import type { EnvironmentOptions } from "./environment-options.ts";
-import { type ObservationFormat, observationFormat, renderObservation } from "./observation.ts";
+import { type Observation, type ObservationFormat, observationFormat, renderObservation } from "./observation.ts";
 import { openingText } from "./opening.ts";
 import { prepareQuestion } from "./prompt.ts";
-import type { StopReason } from "./stop-reason.ts";
+import type { StepResult } from "./step-result.ts";
 import type { Turn } from "./turn.ts";
+
+export type { StepResult };
 
 export interface SearchEnvironmentInput {
   readonly question: Question;
@@ -27,17 +30,8 @@ export interface SearchEnvironmentInput {
   readonly options: EnvironmentOptions;
   /** Default: the one that `options` names. */
   readonly codec?: Codec | undefined;
-}
-
-export interface StepResult {
-  /** What the policy reads next; absent when the episode is over. */
-  readonly observation?: string;
-  readonly isDone: boolean;
-  /** Why the episode is over. */
-  readonly stopReason?: Extract<StopReason, "answer" | "turnLimit">;
-  readonly turn: Turn;
-  /** True when the next turn can only answer. */
-  readonly isFinalTurnNext: boolean;
+  /** Writes down what passages say, where `options.condense` asks for it. */
+  readonly condense?: Condense | undefined;
 }
 
 export class SearchEnvironment {
@@ -45,7 +39,10 @@ export class SearchEnvironment {
   readonly #input: SearchEnvironmentInput;
   readonly #format: ObservationFormat;
   /** What the prompt shows in mode `rag`. */
-  #shown: Pick<Turn, "passages" | "truncated"> = {};
+  #shown: Pick<Turn, "passages" | "given" | "truncated"> = {};
+  /** The queries that were searched, in lower case, and all that the policy wrote. */
+  readonly #asked = new Set<string>();
+  #written = "";
   #turnsTaken = 0;
   #isDone = false;
 
@@ -62,7 +59,7 @@ export class SearchEnvironment {
    */
   async prompt(signal?: AbortSignal): Promise<string> {
     const { question, options, tokenizer } = this.#input;
-    const information = options.mode === "rag" ? await this.#information(signal) : "";
+    const information = options.mode === "rag" || options.retrieveFirst ? await this.#information(signal) : "";
     const safe = this.#format.neutralize(prepareQuestion(question.text));
     return await openingText(options, { question: safe, information }, tokenizer);
   }
@@ -73,7 +70,8 @@ export class SearchEnvironment {
     const results = await retriever.retrieve([question.text], options.k, signal);
     const passages = checkResults(results, options.k);
     const { text, isTruncated } = renderObservation(passages, "", this.#format);
-    this.#shown = { passages, truncated: isTruncated };
+    const name = options.mode === "rag" ? "passages" : "given";
+    this.#shown = { [name]: passages, truncated: isTruncated };
     return text;
   }
 
@@ -83,10 +81,12 @@ export class SearchEnvironment {
    */
   async step(turnText: string, signal?: AbortSignal): Promise<StepResult> {
     assert(!this.#isDone, "an environment plays one episode");
-    const action = this.codec.parse(turnText);
+    const isFinal = this.#searchesLeft() === 0;
+    const action = isFinal && this.codec.parseFinal ? this.codec.parseFinal(turnText) : this.codec.parse(turnText);
+    this.#written += turnText;
     this.#isDone = true;
     if (action.type === "answer") return this.#end("answer", action);
-    if (this.#searchesLeft() === 0) return this.#end("turnLimit", action);
+    if (isFinal) return this.#end("turnLimit", action);
     this.#turnsTaken++;
     const result = action.type === "search" ? await this.#search(action, signal) : this.#reject(action);
     this.#isDone = false;
@@ -95,10 +95,33 @@ export class SearchEnvironment {
 
   async #search(action: Extract<Action, { type: "search" }>, signal?: AbortSignal): Promise<StepResult> {
     const { retriever, options } = this.#input;
+    const key = action.query.trim().toLowerCase();
+    if (options.refuseRepeats && this.#asked.has(key))
+      return this.#continue(this.codec.renderObservation(repeated) + this.#notice(), { action });
+    this.#asked.add(key);
     const results = await retriever.retrieve([action.query], options.k, signal);
     const passages = checkResults(results, options.k);
-    const { text, isTruncated } = renderObservation(passages, this.#notice(), this.#format);
+    const { text, isTruncated } =
+      options.condense === undefined
+        ? renderObservation(passages, this.#notice(), this.#format)
+        : await this.#condensed(action.query, passages, signal);
     return this.#continue(text, { action, passages, truncated: isTruncated });
+  }
+
+  /** What the policy writes down of the passages, instead of them. */
+  async #condensed(
+    query: string,
+    passages: readonly ScoredPassage[],
+    signal?: AbortSignal,
+  ): Promise<Observation> {
+    const { question, condense } = this.#input;
+    assert(condense !== undefined, "an environment that condenses is given who does");
+    const bare = { ...this.#format, codec: { ...this.codec, renderObservation: (text: string) => text.trim() } };
+    const { text: documents, isTruncated } = renderObservation(passages, "", bare);
+    const { neutralize } = this.#format;
+    const found = { question: neutralize(prepareQuestion(question.text)), reasoning: this.#written, query, documents };
+    const text = neutralize(await condense(found, signal));
+    return { text: this.codec.renderObservation(text) + this.#notice(), isTruncated };
   }
 
   #reject(action: Action): StepResult {
@@ -106,14 +129,16 @@ export class SearchEnvironment {
   }
 
   #continue(observation: string, turn: Turn): StepResult {
-    return { observation, isDone: false, turn, isFinalTurnNext: this.#searchesLeft() === 0 };
+    const isFirst = this.#turnsTaken === 1;
+    const whole = isFirst && this.#shown.given !== undefined ? { given: this.#shown.given, ...turn } : turn;
+    return { observation, isDone: false, turn: whole, isFinalTurnNext: this.#searchesLeft() === 0 };
   }
 
   #end(stopReason: "answer" | "turnLimit", action: Action): StepResult {
     const isLateSearch = stopReason === "turnLimit" && action.type === "search";
     const turn: Turn = {
       action: isLateSearch ? { type: "invalid", reason: "searchNotAllowed" } : action,
-      ...this.#shown,
+      ...(this.#turnsTaken === 0 && this.#shown),
     };
     return { isDone: true, stopReason, turn, isFinalTurnNext: false };
   }
@@ -124,11 +149,14 @@ export class SearchEnvironment {
   }
 
   #notice(): string {
-    if (!this.#input.options.tellBudget) return "";
     const left = this.#searchesLeft();
+    const cue = left === 0 ? (this.codec.finalCue ?? "") : "";
+    if (!this.#input.options.tellBudget || cue !== "") return cue;
     return left === 0 ? "No searches are left: answer now.\n" : `Searches left: ${left}.\n`;
   }
 }
+
+const repeated = "This query was searched before; its result stands above.";
 
 /** The answer to the one query. */
 function checkResults(results: readonly ScoredPassage[][], k: number): readonly ScoredPassage[] {

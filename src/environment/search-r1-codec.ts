@@ -6,6 +6,7 @@
  * act: from `<think>` to `</think>`, from an unclosed `<think>` to the end of the turn, and up to a `</think>`
  * that was never opened (the opening tag may stand in the prompt). Tags are read exactly: `<Search>` is text.
  */
+import { assert } from "../errors.ts";
 import type { Action, Codec } from "./action.ts";
 import { neutralizer } from "./neutralize.ts";
 
@@ -56,7 +57,8 @@ function parseTurn(turn: string): Action {
 
 const anyActionTag = /<\/?(search|answer)>/;
 
-function withoutThinking(turn: string): string {
+/** A turn without its reasoning. */
+export function withoutThinking(turn: string): string {
   let visible = "";
   let isThinking = false;
   for (const part of turn.split(/(<\/?think>)/)) {
@@ -74,6 +76,7 @@ function withoutThinking(turn: string): string {
  * the white space around it; an empty one gives a turn that parses as invalid.
  */
 function renderAction(value: Exclude<Action, { type: "invalid" }>): string {
+  assert(value.type === "search" || value.type === "answer", `${value.type} is no action of this format`);
   const content = withoutTags(value.type === "search" ? value.query : value.answer).trim();
   return `<${value.type}> ${content}</${value.type}>`;
 }

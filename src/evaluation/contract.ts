@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { type Question, questionKey } from "../corpus/question.ts";
+import { condensePromptHash } from "../environment/condense-prompt.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { openingHash } from "../environment/opening.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
@@ -42,6 +43,8 @@ export const contractSchema = z.object({
   normaliser: z.literal("squad"),
   /** What decides that an answer is right. */
   judge: z.literal("exactMatch"),
+  /** Mode planner: who answers, who judges, and their prompts. */
+  generator: z.exactOptional(z.record(z.string(), plain)),
   sampling: z.object({ temperature: z.number(), topP: z.number(), topK: z.number() }),
   model: z.object({ type: z.string(), model: z.string(), weights: z.string().optional() }),
   codeVersion: z.string(),
@@ -57,6 +60,7 @@ export interface ContractInput {
   readonly questions: readonly Question[];
   readonly split: string;
   readonly sampling: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
+  readonly generator?: Readonly<Record<string, string | number>> | undefined;
   readonly codeVersion: string;
   readonly seed: number;
   /** Whose chat template the prompt goes through. */
@@ -74,6 +78,7 @@ export async function evaluationContract(input: ContractInput): Promise<Evaluati
     chat: __,
     today: ___,
     examples: ____,
+    condense,
     ...limits
   } = input.environment;
   const { corpusHash, method, indexHash, parameters } = retriever.identity;
@@ -88,9 +93,13 @@ export async function evaluationContract(input: ContractInput): Promise<Evaluati
     promptHash: await openingHash(input.environment, input.tokenizer),
     templateHash: findPassageTemplate(passageTemplate).hash,
     codec,
-    limits,
+    limits: {
+      ...limits,
+      ...(condense && { condenseTokens: condense.maxTokens, condensePromptHash }),
+    },
     normaliser: "squad",
     judge: "exactMatch",
+    ...(input.generator && { generator: { ...input.generator } }),
     sampling: { temperature, topP, topK },
     model: {
       type: policy.identity.type,

@@ -6,6 +6,7 @@ import { type Question, questionKey } from "../corpus/question.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { ForagerError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
+import type { Generator } from "../rollout/generator.ts";
 import type { Policy, SamplingOptions } from "../rollout/policy.ts";
 import { runRollouts } from "../rollout/run-rollouts.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
@@ -16,10 +17,24 @@ import { evaluationContract } from "./contract.ts";
 import type { EvaluationCost, EvaluationResult } from "./result.ts";
 import { scoreTrajectory } from "./score-trajectory.ts";
 
+/** What a planner needs besides: who answers, and who judges. */
+export interface PlannerParts {
+  readonly models: { readonly generator: Generator };
+  /** For the contract. */
+  describe(): Readonly<Record<string, string | number>>;
+  /** The trajectories with their assessments, in order. */
+  assess(
+    trajectories: readonly Trajectory[],
+    options: { readonly withBaselines: boolean; readonly signal?: AbortSignal | undefined },
+  ): Promise<Trajectory[]>;
+}
+
 export interface EvaluateInput {
   readonly policy: Policy;
   readonly retriever: Retriever;
   readonly environment: EnvironmentOptions;
+  /** Mode planner alone. */
+  readonly planner?: PlannerParts | undefined;
   readonly questions: readonly Question[];
   /** Named in the contract, such as `test`. */
   readonly split: string;
@@ -56,19 +71,32 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
   const { questions, sampling = greedy, seed, onProgress, concurrency, signal } = input;
   const { policy, retriever, environment, tokenizer, contextLength, now } = input;
   requireUniqueKeys(questions);
-  const contract = await evaluationContract({ ...input, sampling });
+  const generator = input.planner?.describe();
+  const contract = await evaluationContract({ ...input, sampling, generator });
   const requests = questions.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
   let done = 0;
   const onTrajectory = (trajectory: Trajectory): void => {
     input.onTrajectory?.(trajectory);
     onProgress?.({ done: ++done, total: questions.length });
   };
-  const trajectories = await runRollouts(
+  const played = await runRollouts(
     requests,
-    { policy, retriever, environment, sampling, tokenizer, contextLength, now },
+    {
+      policy,
+      retriever,
+      environment,
+      sampling,
+      tokenizer,
+      contextLength,
+      now,
+      generator: input.planner?.models.generator,
+    },
     { concurrency, signal, onTrajectory },
   );
   signal?.throwIfAborted();
+  const trajectories = input.planner
+    ? await input.planner.assess(played, { withBaselines: true, signal })
+    : played;
   const items = trajectories.map(scoreTrajectory);
   const cost = costOf(trajectories);
   return { result: { contract, summary: summarize(items, { seed }), cost, items }, trajectories };

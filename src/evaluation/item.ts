@@ -16,6 +16,36 @@ const common = {
   stopReason: z.enum(stopReasons as readonly [(typeof stopReasons)[number]]),
 };
 
+/** Of planners alone; scores are the judge's. */
+const plannerFields = {
+  /** 1 where the judge takes the answer for right, else 0. */
+  score: z.exactOptional(share),
+  /** 1 where judge and rule agree, else 0; absent where the rule is the judge. */
+  judgeAgreement: z.exactOptional(share),
+  /** 1 where the judge said neither yes nor no, else 0. */
+  judgeUnreadable: z.exactOptional(share),
+  /** Score of the generator's answer without any passage. */
+  directScore: z.exactOptional(share),
+  /** Score of its answer with the passages that the question itself finds. */
+  ragScore: z.exactOptional(share),
+  /** What the answer gained over the better of both: 1, 0 or -1. */
+  gain: z.exactOptional(z.number()),
+  /** Utility of Eq. 4: outcome gain and process reward, 0 to 2. */
+  utility: z.exactOptional(z.number()),
+  /** Sub-queries that were searched. */
+  subQueries: z.exactOptional(z.number()),
+  /** 1 where the generator was called because the rounds were used up, else 0. */
+  forcedCall: z.exactOptional(share),
+  /** Tokens of the generator for this answer, prompt and completion together. */
+  generatorTokens: z.exactOptional(z.number()),
+  /** Tokens of judging, and of the generator's answers without a planner the first time they are needed. */
+  judgeTokens: z.exactOptional(z.number()),
+  /** Tokens that the planner sampled and the generator read and wrote. */
+  totalTokens: z.exactOptional(z.number()),
+  /** What the generator cost; absent where it has no price. */
+  generatorDollars: z.exactOptional(z.number()),
+};
+
 export const scoredItemSchema = z.object({
   ...common,
   failed: z.literal(false),
@@ -48,6 +78,7 @@ export const scoredItemSchema = z.object({
   cachedTokens: z.exactOptional(z.number()),
   /** What the policy cost; absent where it has no price. */
   dollars: z.exactOptional(z.number()),
+  ...plannerFields,
   /** 1 where the searching has the deficiency, else 0; absent in older results. */
   ...(Object.fromEntries(deficiencyNames.map((name) => [name, z.exactOptional(share)])) as Record<
     DeficiencyName,
@@ -68,6 +99,8 @@ export type ScoredItem = Readonly<z.infer<typeof scoredItemSchema>>;
 export type FailedItem = Readonly<z.infer<typeof failedItemSchema>>;
 export type Item = ScoredItem | FailedItem;
 
+const plannerMetrics = Object.keys(plannerFields) as (keyof typeof plannerFields)[];
+
 /** What an item is measured by, in the order of tables. */
 export const metricNames = [
   "em",
@@ -84,6 +117,7 @@ export const metricNames = [
   "promptTokens",
   "cachedTokens",
   "dollars",
+  ...plannerMetrics,
   ...deficiencyNames,
 ] as const;
 export type MetricName = (typeof metricNames)[number];
@@ -97,6 +131,13 @@ export const costMetrics: ReadonlySet<MetricName> = new Set<MetricName>([
   "modelCalls",
   "promptTokens",
   "dollars",
+  "judgeUnreadable",
+  "subQueries",
+  "forcedCall",
+  "generatorTokens",
+  "judgeTokens",
+  "totalTokens",
+  "generatorDollars",
   ...deficiencyNames,
 ]);
 

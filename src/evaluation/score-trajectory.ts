@@ -14,6 +14,7 @@ import {
   tokenCount,
 } from "../rollout/trajectory-view.ts";
 import type { Item } from "./item.ts";
+import { plannerScores } from "./planner-scores.ts";
 
 /** Scores a trajectory. No answer scores 0; a failure of the world gives an item without scores. */
 export function scoreTrajectory(trajectory: Trajectory): Item {
@@ -50,6 +51,7 @@ export function scoreTrajectory(trajectory: Trajectory): Item {
       cachedTokens: usage.cachedTokens,
       ...(usage.dollars !== undefined && { dollars: usage.dollars }),
     }),
+    ...plannerScores(trajectory),
     ...deficiencies(trajectory),
   };
 }

@@ -34,6 +34,8 @@ const passageSchema = z.object({
 });
 const actionSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("search"), query: z.string() }),
+  z.object({ type: z.literal("searches"), queries: z.array(z.string()) }),
+  z.object({ type: z.literal("callGenerator") }),
   z.object({ type: z.literal("answer"), answer: z.string() }),
   z.object({
     type: z.literal("invalid"),
@@ -61,7 +63,36 @@ const segmentSchema = z.object({
 const turnSchema = z.object({
   action: actionSchema,
   passages: z.exactOptional(z.array(z.object({ id: z.string(), score: z.number() }))),
+  given: z.exactOptional(z.array(z.object({ id: z.string(), score: z.number() }))),
+  foundBy: z.exactOptional(z.array(z.int())),
   truncated: z.exactOptional(z.boolean()),
+});
+
+const usageSchema = z.object({
+  calls: z.int(),
+  promptTokens: z.int(),
+  cachedTokens: z.int(),
+  completionTokens: z.int(),
+  contextTokens: z.int(),
+  dollars: z.exactOptional(z.number()),
+});
+const verdict = z.union([z.literal(0), z.literal(1)]);
+const generatedSchema = z.object({
+  answer: z.exactOptional(z.string()),
+  isForced: z.boolean(),
+  usage: usageSchema,
+  ms: z.number(),
+});
+const assessmentSchema = z.object({
+  score: verdict,
+  ruleScore: verdict,
+  directScore: z.exactOptional(verdict),
+  ragScore: z.exactOptional(verdict),
+  unreadable: z.int(),
+  judged: z.int(),
+  grade: z.exactOptional(z.number()),
+  isGradeUnreadable: z.exactOptional(z.boolean()),
+  usage: usageSchema,
 });
 
 /** The form on disk; unknown keys of later versions are left out when read. */
@@ -78,23 +109,19 @@ export const storedTrajectorySchema = z
     answer: z.exactOptional(z.string()),
     stopReason: z.enum(stopReasons as readonly [StopReason, ...StopReason[]]),
     failure: z.exactOptional(z.string()),
-    usage: z.exactOptional(
-      z.object({
-        calls: z.int(),
-        promptTokens: z.int(),
-        cachedTokens: z.int(),
-        completionTokens: z.int(),
-        contextTokens: z.int(),
-        dollars: z.exactOptional(z.number()),
-      }),
-    ),
+    usage: z.exactOptional(usageSchema),
+    generated: z.exactOptional(generatedSchema),
+    assessment: z.exactOptional(assessmentSchema),
     time: z.object({ policyMs: z.number(), retrievalMs: z.number(), totalMs: z.number() }),
     reward: z.exactOptional(z.number()),
     advantage: z.exactOptional(z.number()),
     scores: z.exactOptional(z.record(z.string(), z.number())),
   })
   .refine(
-    (stored) => stored.turns.every((turn) => turn.passages?.every(({ id }) => id in stored.passages) ?? true),
+    (stored) =>
+      stored.turns.every(({ given = [], passages = [] }) =>
+        [...given, ...passages].every(({ id }) => id in stored.passages),
+      ),
     {
       message: "a turn names a passage that the record does not hold",
       path: ["turns"],
@@ -106,13 +133,14 @@ type StoredTrajectory = z.infer<typeof storedTrajectorySchema>;
 export function toStored(record: TrajectoryRecord): StoredTrajectory {
   const { trajectory, pieces, stage, step, ...worth } = record;
   const passages: StoredTrajectory["passages"] = {};
-  const turns = trajectory.turns.map(({ passages: found, ...turn }) => {
-    for (const { passage } of found ?? []) {
+  const turns = trajectory.turns.map(({ passages: found, given, ...turn }) => {
+    for (const { passage } of [...(given ?? []), ...(found ?? [])]) {
       const { id, ...content } = passage;
       passages[id] = content as StoredTrajectory["passages"][string];
     }
     return {
       ...turn,
+      ...(given && { given: given.map(({ passage, score }) => ({ id: passage.id, score })) }),
       ...(found && { passages: found.map(({ passage, score }) => ({ id: passage.id, score })) }),
     };
   });
@@ -133,8 +161,9 @@ export function fromStored(stored: StoredTrajectory): TrajectoryRecord {
     ...rest,
     answer,
     segments: segments.map(({ pieces: _, ...segment }) => segment),
-    turns: turns.map(({ passages: found, ...turn }) => ({
+    turns: turns.map(({ passages: found, given, ...turn }) => ({
       ...turn,
+      ...(given && { given: given.map(({ id, score }) => ({ passage: passageOf(id), score })) }),
       ...(found && { passages: found.map(({ id, score }) => ({ passage: passageOf(id), score })) }),
     })),
   };

@@ -10,6 +10,8 @@ import { coverExactMatch } from "./cover-exact-match.ts";
 import { releasedFlagCount } from "./deficiencies.ts";
 import { exactMatch } from "./exact-match.ts";
 import { formatReward } from "./format-reward.ts";
+import { type PlannerRewardOptions, plannerReward } from "./planner-reward.ts";
+import { formatF1, penaltyDoc, turnFormatDoc, turnFormatSchema } from "./outcome-reward.ts";
 import { answerMatchFields, retrievalAccuracy, retrievalRecall } from "./retrieved-answer.ts";
 import { tokenF1 } from "./token-f1.ts";
 
@@ -26,6 +28,13 @@ const singleRewardSchema = z.discriminatedUnion("type", [
   }),
   z.strictObject({
     type: z.literal("tokenF1").describe("Overlap of words with the best gold answer, 0 to 1."),
+  }),
+  z.strictObject({
+    type: z
+      .literal("formatF1")
+      .describe("Token F1 after well-formed turns, else a penalty (CoSearch's agent, Eq. 4)."),
+    format: turnFormatSchema.describe(turnFormatDoc),
+    penalty: credit.default(0.2).describe(penaltyDoc),
   }),
   z.strictObject({
     type: z
@@ -66,6 +75,13 @@ export const rewardOptionsSchema = z.discriminatedUnion("type", [
   ...singleRewardSchema.options,
   z.strictObject({
     type: z
+      .literal("planner")
+      .describe(
+        "What planning gained, how sensible it was and what it cost (AI-SearchPlanner), as `planner` of the recipe says; mode planner alone.",
+      ),
+  }),
+  z.strictObject({
+    type: z
       .literal("mixture")
       .describe("Weighted sum of rewards; DeSA's single-stage control is half recall, half exact match."),
     parts: z
@@ -81,6 +97,8 @@ export const rewardOptionsSchema = z.discriminatedUnion("type", [
 ]);
 
 export type RewardOptions = z.infer<typeof rewardOptionsSchema>;
+/** What the reward `planner` needs to know. */
+export type { PlannerRewardOptions } from "./planner-reward.ts";
 type SingleRewardOptions = z.infer<typeof singleRewardSchema>;
 
 export interface Reward {
@@ -90,14 +108,22 @@ export interface Reward {
 }
 
 /**
- * The reward: in [0, 1], of a mixture in [0, sum of its weights]. A trajectory that the world broke off has none: asking
+ * The reward: in [0, 1], of a mixture in [0, sum of its weights], of a planner as `plannerReward` says. A trajectory that the world broke off has none: asking
  * for it is a defect of the caller.
  */
-export function reward(trajectory: Trajectory, options: RewardOptions): Reward {
+export function reward(
+  trajectory: Trajectory,
+  options: RewardOptions,
+  planner?: PlannerRewardOptions,
+): Reward {
   assert(
     !isInfrastructureFailure(trajectory.stopReason),
     `a trajectory that ended with ${trajectory.stopReason} has no reward`,
   );
+  if (options.type === "planner") {
+    assert(planner !== undefined, "the reward planner needs the options of the planner");
+    return plannerReward(trajectory, planner);
+  }
   return options.type === "mixture" ? mixture(trajectory, options) : singleReward(trajectory, options);
 }
 
@@ -121,6 +147,10 @@ function singleReward(trajectory: Trajectory, options: SingleRewardOptions): Rew
       return single("coverExactMatch", coverExactMatch(answer, question.goldAnswers));
     case "tokenF1":
       return single("tokenF1", tokenF1(answer, question.goldAnswers));
+    case "formatF1": {
+      const { value, f1, isWellFormed } = formatF1(trajectory, options);
+      return { value, parts: { tokenF1: f1, wellFormed: Number(isWellFormed) } };
+    }
     case "format": {
       const { value, isCorrect, isWellFormed, isRetrieved } = formatReward(trajectory, options);
       const parts = {

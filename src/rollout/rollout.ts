@@ -7,8 +7,9 @@
  */
 import type { Question } from "../corpus/question.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
+import { type Environment, openEnvironment } from "../environment/environment.ts";
 import { openingTokens } from "../environment/opening.ts";
-import { SearchEnvironment } from "../environment/search-environment.ts";
+import type { StepResult } from "../environment/step-result.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
 import { assert, PolicyError, RetrieverError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
@@ -16,7 +17,10 @@ import { isBudgetSpent } from "../shared/budget.ts";
 import { random } from "../shared/random.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { Completion, Policy, SamplingOptions } from "./policy.ts";
-import type { Segment, Trajectory, Turn } from "./trajectory.ts";
+import { createCondense } from "./condense.ts";
+import { RankedSearch, type Ranker } from "./ranked-search.ts";
+import { askGenerator, type Generator, recordPrompt } from "./generator.ts";
+import type { GeneratedAnswer, Segment, Trajectory, Turn } from "./trajectory.ts";
 import { addUsage, noUsage, usageOf } from "./usage.ts";
 
 /** Which episode to play. */
@@ -33,10 +37,14 @@ export interface RolloutRequest {
 export interface RolloutSetting {
   readonly policy: Policy;
   readonly retriever: Retriever;
+  /** Chooses the passages of each search among more candidates; absent: the retriever's best are shown. */
+  readonly ranker?: Ranker | undefined;
   readonly environment: EnvironmentOptions;
   readonly sampling: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
   /** Required for a policy that works on tokens; without one, segments have no tokens and no context limit is kept. */
   readonly tokenizer?: Tokenizer | undefined;
+  /** Answers when a planner hands over; without one, as in demonstrations, the episode ends there without an answer. */
+  readonly generator?: Generator | undefined;
   /** Most tokens of all segments together. */
   readonly contextLength?: number | undefined;
   /** Milliseconds of a clock that only rises, such as `performance.now`. */
@@ -70,7 +78,7 @@ export async function runRollout(input: RolloutInput): Promise<Trajectory> {
 /** The state of an episode while it is played. */
 class Episode {
   readonly #input: RolloutInput;
-  readonly #environment: SearchEnvironment;
+  readonly #environment: Environment;
   readonly #segments: Segment[] = [];
   readonly #turns: Turn[] = [];
   /** Text and ids of all segments. */
@@ -78,6 +86,8 @@ class Episode {
   readonly #tokens: number[] = [];
   readonly #now: () => number;
   readonly #started: number;
+  #generated: GeneratedAnswer | undefined;
+  readonly #ranked: RankedSearch | undefined;
   #usage = noUsage;
   #policyMs = 0;
   #retrievalMs = 0;
@@ -86,12 +96,23 @@ class Episode {
     this.#input = input;
     this.#now = input.now ?? (() => 0);
     this.#started = this.#now();
-    const { question, tokenizer, environment: options } = input;
-    this.#environment = new SearchEnvironment({
+    const { question, tokenizer, environment: options, ranker } = input;
+    const retriever = this.#timedRetriever();
+    this.#ranked =
+      ranker &&
+      new RankedSearch({ ...input, ranker, retriever, now: this.#now, turn: () => this.#turns.length });
+    this.#environment = openEnvironment({
       question,
       tokenizer,
       options,
-      retriever: this.#timedRetriever(),
+      retriever: this.#ranked?.retriever ?? retriever,
+      condense: createCondense({
+        ...input,
+        episode: episodeName(input),
+        onUsage: (usage) => {
+          this.#usage = addUsage(this.#usage, usageOf(usage));
+        },
+      }),
     });
   }
 
@@ -106,6 +127,7 @@ class Episode {
       this.#appendCompletion(completion);
       const result = await this.#environment.step(completion.text, signal);
       this.#turns.push(result.turn);
+      if (result.handOver !== undefined) return await this.#handOver(result);
       if (result.stopReason === "answer") return this.finish("answer");
       const isCutByContext =
         completion.finishReason === "length" && room < this.#input.environment.maxTurnTokens;
@@ -113,6 +135,23 @@ class Episode {
       if (result.stopReason !== undefined) return this.finish(result.stopReason);
       if (!this.#appendIfRoom(result.observation as string)) return this.finish("contextLimit");
     }
+  }
+
+  /** Lets the generator answer from everything up to here. */
+  async #handOver({ observation, handOver }: StepResult): Promise<Trajectory> {
+    const { question, generator, environment, seed, group, sample, signal } = this.#input;
+    if (observation !== undefined && !this.#appendIfRoom(observation)) return this.finish("contextLimit");
+    if (generator === undefined) return this.finish("answer");
+    const started = this.#now();
+    const record = { question, segments: this.#segments, turns: this.#turns };
+    const reply = await askGenerator(
+      generator,
+      await recordPrompt(generator, record, environment),
+      random(seed, "generator", group, sample).below(2 ** 31),
+      signal,
+    );
+    this.#generated = { ...reply, isForced: handOver === "forced", ms: this.#now() - started };
+    return this.finish("answer");
   }
 
   finish(stopReason: StopReason, failure?: string): Trajectory {
@@ -124,10 +163,12 @@ class Episode {
       sample,
       segments: this.#segments,
       turns: this.#turns,
-      answer: last?.type === "answer" ? last.answer : undefined,
+      answer: last?.type === "answer" ? last.answer : this.#generated?.answer,
       stopReason,
+      ...(this.#generated && { generated: this.#generated }),
       ...(failure === undefined ? {} : { failure }),
       usage: this.#usage,
+      ...(this.#input.ranker?.type === "generative" && { rankings: this.#ranked?.rankings ?? [] }),
       time: {
         policyMs: this.#policyMs,
         retrievalMs: this.#retrievalMs,

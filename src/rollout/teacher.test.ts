@@ -29,7 +29,7 @@ async function run(questions: readonly Question[], patience: number, maxSearches
   }));
   const retriever = scriptedRetriever((query) => [{ id: query, title: query, text: `About ${query}.` }]);
   const environment = environmentOptionsSchema.parse({ prompt: "bare", maxSearches });
-  const teacher = { type: "plan", patience } as const;
+  const teacher = { type: "plan", patience, redundancy: 0 } as const;
   return (await demonstrate(requests, { retriever, environment, tokenizer }, teacher)).trajectories;
 }
 
@@ -92,6 +92,6 @@ test("a question without a plan, or with more searches than allowed, is an error
 });
 
 test("patience is a probability, small by default", () => {
-  expect(teacherOptionsSchema.parse({})).toEqual({ type: "plan", patience: 0.15 });
+  expect(teacherOptionsSchema.parse({})).toEqual({ type: "plan", redundancy: 0, patience: 0.15 });
   expect(() => teacherOptionsSchema.parse({ patience: 1.1 })).toThrow();
 });

@@ -15,6 +15,7 @@ import { z } from "zod";
 import { type Question, questionKey } from "../corpus/question.ts";
 import type { Action, Codec } from "../environment/action.ts";
 import { findCodec } from "../environment/codecs.ts";
+import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { observationFormat, renderObservation } from "../environment/observation.ts";
 import { ConfigError, RetrieverError } from "../errors.ts";
 import type { ScoredPassage } from "../retrieval/retriever.ts";
@@ -38,6 +39,14 @@ export const teacherOptionsSchema = z.discriminatedUnion("type", [
       .max(1)
       .default(0.15)
       .describe("Probability that the teacher makes all searches of a question that needs several, 0 to 1."),
+    redundancy: z
+      .number()
+      .min(0)
+      .lt(1)
+      .default(0)
+      .describe(
+        "Mode planner: probability of a needless second sub-query in a round, and after the plan of one more needless round, and so on; something for reinforcement to unlearn.",
+      ),
   }),
   z.strictObject({
     type: z
@@ -110,6 +119,7 @@ async function scriptOf(
   const { question, group, sample, seed } = request;
   const { mode, maxSearches, k, codec: name } = setting.environment;
   const codec = findCodec(name);
+  if (mode === "planner") return planScript(request, setting.environment, teacher);
   if (mode !== "search") return [codec.render(goldAnswer(question))];
   const chance = random(seed, "teacher", group, sample);
   if (teacher.type === "plan") {
@@ -125,6 +135,35 @@ async function scriptOf(
   const actions = [...plan.map(({ query }) => ({ type: "search", query }) as const), goldAnswer(question)];
   const thoughts = teacher.thoughts ? thoughtsFor(question, plan, chance) : [];
   return actions.map((action, turn) => turnText(codec, thoughts[turn], action));
+}
+
+/**
+ * What a teacher of planners does: the searches of the plan, or when it is impatient the first alone, then it hands over.
+ * Needless sub-queries are the last word of a query, needless rounds repeat the last one.
+ */
+function planScript(
+  { question, group, sample, seed }: RolloutRequest,
+  { codec: name, maxSearches }: EnvironmentOptions,
+  teacher: TeacherOptions,
+): readonly string[] {
+  if (teacher.type !== "plan")
+    throw new ConfigError(
+      "mode planner is demonstrated by the plans of built-in worlds; use teacher.type plan",
+    );
+  const codec = findCodec(name);
+  const chance = random(seed, "teacher", group, sample);
+  const actions = teacherActions(question, chance.next() < teacher.patience);
+  const asked = actions.flatMap((action) => (action.type === "search" ? [action.query] : []));
+  checkBudget(question, asked.length, maxSearches);
+  while (asked.length < maxSearches && chance.next() < teacher.redundancy) asked.push(asked.at(-1) as string);
+  const rounds = asked.map((query) => {
+    const word = query.split(" ").at(-1) as string;
+    const isDoubled = chance.next() < teacher.redundancy && word !== query;
+    return { type: "searches", queries: isDoubled ? [query, word] : [query] } as const;
+  });
+  // After the last round that is allowed the generator is called without being asked.
+  const ending = rounds.length < maxSearches ? [{ type: "callGenerator" } as const] : [];
+  return [...rounds, ...ending].map(codec.render);
 }
 
 function turnText(codec: Codec, thought: string | undefined, action: ActionOfTeacher): string {
@@ -167,7 +206,7 @@ function judge(
   { setting, teacher }: { readonly setting: TeacherSetting; readonly teacher: TeacherOptions },
 ): DropReason | undefined {
   const { stopReason, failure, question } = trajectory;
-  const isSearched = setting.environment.mode === "search";
+  const isSearched = /^(search|planner)$/.test(setting.environment.mode);
   setting.signal?.throwIfAborted();
   if (stopReason === "retrieverFailure")
     throw new RetrieverError(`the demonstration of ${questionKey(question)} failed: ${failure}`);

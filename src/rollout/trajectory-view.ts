@@ -42,7 +42,8 @@ export function turnCount({ turns }: Trajectory): number {
 
 /** Searches that were carried out. */
 export function searchCount({ turns }: Trajectory): number {
-  return turns.filter((turn) => turn.passages !== undefined).length;
+  const searched = (found: unknown): number => (found === undefined ? 0 : 1);
+  return turns.reduce((sum, { given, passages }) => sum + searched(given) + searched(passages), 0);
 }
 
 export function invalidTurnCount({ turns }: Trajectory): number {
@@ -56,7 +57,10 @@ export function truncatedSearchCount({ turns }: Trajectory): number {
 
 /** The queries of the searches in order. */
 export function queries({ turns }: Trajectory): string[] {
-  return turns.flatMap(({ action }) => (action.type === "search" ? [action.query] : []));
+  return turns.flatMap(({ action }) => {
+    if (action.type === "searches") return action.queries;
+    return action.type === "search" ? [action.query] : [];
+  });
 }
 
 /** The passages of one search with the text in which they were shown. */
@@ -76,17 +80,19 @@ export function shownPassages({ segments, turns }: Trajectory): ShownPassages[] 
     const next = segments[index + 1];
     observations.push(next?.source === "environment" ? next.text : undefined);
   });
-  return turns.flatMap(({ action, passages }, turn) => {
+  return turns.flatMap(({ action, given, passages }, turn) => {
+    const prompt = segments[0]?.text;
+    const first = given === undefined || prompt === undefined ? [] : [{ passages: given, text: prompt }];
     const isInPrompt = turn === 0 && (action.type === "answer" || action.type === "invalid");
-    const text = isInPrompt ? segments[0]?.text : observations[turn];
-    return passages === undefined || text === undefined ? [] : [{ passages, text }];
+    const text = isInPrompt ? prompt : observations[turn];
+    return passages === undefined || text === undefined ? first : [...first, { passages, text }];
   });
 }
 
 /** What was found, each passage once, in the order it was first found. */
 export function retrievedPassages({ turns }: Trajectory): ScoredPassage[] {
   const first = new Map<string, ScoredPassage>();
-  for (const found of turns.flatMap((turn) => turn.passages ?? []))
+  for (const found of turns.flatMap((turn) => [...(turn.given ?? []), ...(turn.passages ?? [])]))
     if (!first.has(found.passage.id)) first.set(found.passage.id, found);
   return [...first.values()];
 }

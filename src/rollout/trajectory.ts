@@ -20,6 +20,38 @@ export interface Segment {
 
 export type { Turn };
 
+/** What another model, which is not trained, answered when a planner had handed over. */
+export interface GeneratedAnswer {
+  /** Absent where its reply held none, or everything did not fit into its context. */
+  readonly answer?: string;
+  /** True when the planner did not ask for it and its rounds were used up. */
+  readonly isForced: boolean;
+  readonly usage: PolicyUsage;
+  readonly ms: number;
+}
+
+/** What judges found out about an episode of a planner; scores are 1 for right and 0 for wrong. */
+export interface Assessment {
+  /** Of the answer, by the judge. */
+  readonly score: 0 | 1;
+  /** Of the answer, by the rule, whoever the judge is. */
+  readonly ruleScore: 0 | 1;
+  /**
+   * Of what the generator answers without any passage, and with those that the question itself finds; absent where the
+   * reward does not need them.
+   */
+  readonly directScore?: 0 | 1;
+  readonly ragScore?: 0 | 1;
+  /** Judgements of answers that were no yes and no no, of how many were asked of a model. */
+  readonly unreadable: number;
+  readonly judged: number;
+  /** How sensible the searching was, 1 to 5; absent where nobody graded it or the grade could not be read. */
+  readonly grade?: number;
+  readonly isGradeUnreadable?: boolean;
+  /** What judging cost, and what the generator's answers without a planner did; 0 where they were known already. */
+  readonly usage: PolicyUsage;
+}
+
 export interface Trajectory {
   readonly question: Question;
   /** Trajectories of one question in one step share a group; unique across data sets. */
@@ -32,7 +64,27 @@ export interface Trajectory {
   readonly stopReason: StopReason;
   /** For infrastructure failures: what failed. */
   readonly failure?: string;
+  /** Mode planner: the generator's answer; absent where it was never called. */
+  readonly generated?: GeneratedAnswer;
+  /** Mode planner: what the episode is judged by, once it was. */
+  readonly assessment?: Assessment;
   /** What the policy's calls came to; absent in older records. */
   readonly usage?: PolicyUsage;
+  /** Of an agent with a generative ranker: the ranker's calls in order, each a trajectory of its own. */
+  readonly rankings?: readonly Trajectory[];
+  /** Of a call of a ranker: which one. `group` and `sample` are those of the agent's trajectory. */
+  readonly ranking?: RankingLink;
   readonly time: { readonly policyMs: number; readonly retrievalMs: number; readonly totalMs: number };
+}
+
+/** Where in an agent's episode a ranker was called. */
+export interface RankingLink {
+  /** Index of the agent's turn, from 0. */
+  readonly turn: number;
+  /** Index among the ranker's calls of the episode. */
+  readonly place: number;
+  /** What the agent searched for. */
+  readonly query: string;
+  /** Passages that were asked for. */
+  readonly count: number;
 }

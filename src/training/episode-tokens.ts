@@ -25,7 +25,7 @@ export function episodeSum(limits: Limits, promptTokens: number): string {
 }
 
 function searchesOf({ mode, maxSearches }: Limits): number {
-  return mode === "search" ? maxSearches : 0;
+  return mode === "search" || mode === "planner" ? maxSearches : 0;
 }
 
 function count(number: number, noun: string): string {

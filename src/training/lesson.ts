@@ -1,6 +1,8 @@
 /** What every step of a training works with. */
 import type { Critic, Engine, ReferencePolicy } from "../engine/engine.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
+import type { PlannerRewardOptions } from "../reward/planner-reward.ts";
+import type { Assessor } from "./assessor.ts";
 import type { TrainingData } from "./setup.ts";
 
 export interface Lesson {
@@ -16,5 +18,8 @@ export interface Lesson {
   readonly stepsCarried?: number | undefined;
   /** What states are worth, in a stage whose algorithm has a critic. */
   readonly critic?: Critic | undefined;
+  /** Mode planner: who answers and judges, and what the reward is made of. */
+  readonly assessor?: Assessor | undefined;
+  readonly planner?: PlannerRewardOptions | undefined;
   readonly signal?: AbortSignal | undefined;
 }

@@ -152,7 +152,7 @@ function typicalEpisode(
 ): { readonly tokens: number; readonly policyTokens: number } {
   const { mode, maxSearches, maxTurnTokens } = environment;
   const most = Math.min(contextLength, episodeTokens(environment));
-  const turns = mode === "search" ? maxSearches + 1 : 1;
+  const turns = mode === "search" || mode === "planner" ? maxSearches + 1 : 1;
   const tokens = (most + Math.min(most, promptAllowance / 2)) / 2;
   return { tokens, policyTokens: Math.min(tokens, (turns * maxTurnTokens) / 2) };
 }

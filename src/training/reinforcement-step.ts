@@ -16,6 +16,7 @@ import { groupUpdate } from "./group-update.ts";
 import type { Lesson } from "./lesson.ts";
 import { questionsOfStep } from "./question-order.ts";
 import { type RewardedTrajectory, rolloutMetrics } from "./rollout-metrics.ts";
+import { rejectionUpdate } from "./rejection-update.ts";
 import type { StepUpdate } from "./step-update.ts";
 
 export interface ReinforcementResult {
@@ -59,6 +60,7 @@ async function sampleGroups(
 ): Promise<RewardedTrajectory[]> {
   const { engine, data, environment, seed, signal, now } = lesson;
   data.onStep?.(step);
+  lesson.assessor?.forget();
   const count = stage.questionsPerStep;
   const questions = questionsOfStep(data.train, { seed, stage: stage.name, step, count });
   const requests = questions.flatMap((question, index) =>
@@ -70,7 +72,7 @@ async function sampleGroups(
       seed,
     })),
   );
-  const trajectories = await runRollouts(
+  const played = await runRollouts(
     requests,
     {
       policy: freshPolicy(engine),
@@ -78,18 +80,34 @@ async function sampleGroups(
       environment,
       sampling: stage.sampling,
       tokenizer: engine.tokenizer,
+      generator: lesson.assessor?.models.generator,
       contextLength: engine.contextLength,
       now,
     },
     { signal },
   );
   signal?.throwIfAborted();
-  return trajectories.map((trajectory) => ({ trajectory, reward: rewardOf(trajectory, stage) }));
+  const trajectories = await judged(played, lesson, stage);
+  return trajectories.map((trajectory) => ({ trajectory, reward: rewardOf(trajectory, stage, lesson) }));
 }
 
-function rewardOf(trajectory: Trajectory, stage: ReinforcementStage): number | undefined {
+/** Episodes of a planner with what its reward needs to know of them. */
+async function judged(
+  played: readonly Trajectory[],
+  { assessor, planner, signal }: Lesson,
+  { reward: { type } }: ReinforcementStage,
+): Promise<readonly Trajectory[]> {
+  if (assessor === undefined || type !== "planner") return played;
+  return await assessor.assess(played, { withBaselines: planner?.outcome === "gain", signal });
+}
+
+function rewardOf(
+  trajectory: Trajectory,
+  stage: ReinforcementStage,
+  { planner }: Lesson,
+): number | undefined {
   if (isInfrastructureFailure(trajectory.stopReason)) return undefined;
-  return reward(trajectory, stage.reward).value;
+  return reward(trajectory, stage.reward, planner).value;
 }
 
 /** The update that the stage's algorithm asks for. */
@@ -99,6 +117,8 @@ async function update(
   sample: { readonly step: number; readonly sampled: readonly RewardedTrajectory[] },
 ): Promise<StepUpdate> {
   const { algorithm } = stage;
+  if (algorithm.type === "rejectionSampling")
+    return await rejectionUpdate(lesson, { ...stage, algorithm }, sample);
   return algorithm.type === "ppo"
     ? await criticUpdate(lesson, { ...stage, algorithm }, sample)
     : await groupUpdate(lesson, { ...stage, algorithm }, sample);

@@ -1,7 +1,9 @@
 /** Trains a recipe: opens everything it names, makes or resumes the run folder, and runs its stages (`training.ts`). */
 import { resolvedYaml } from "../config/load-recipe.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
+import { Closers } from "../shared/closers.ts";
 import type { Watcher } from "./hub-settings.ts";
+import { baselineFile, openAssessor } from "./open-assessor.ts";
 import { createEngine } from "./open-engine.ts";
 import { planMemory, requireMemory } from "./plan-training.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
@@ -36,8 +38,11 @@ function watcherOf({ signal, reporter }: TrainingInput): Watcher {
 async function trainOn(data: TrainingData, input: TrainingInput): Promise<TrainingSummary> {
   const { recipe, folder, resume } = input;
   const watcher = watcherOf(input);
-  const engine = await createEngine(recipe, data, watcher);
+  const opened = new Closers();
   try {
+    const engine = await createEngine(recipe, data, { ...watcher, folder });
+    opened.defer(() => engine.close());
+    const assessor = await openAssessor(recipe, data, { watcher, closers: opened });
     requireCritic(recipe, engine);
     const note = await requirePromptsFit(
       [...data.train, ...data.evaluation, ...data.validation],
@@ -51,15 +56,16 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
       ? await RunFolder.resume(folder)
       : await RunFolder.create(folder, {
           recipeYaml: resolvedYaml(recipe),
-          contract: await trainingContract(recipe, { data, engine, codeVersion, watcher }),
+          contract: await trainingContract(recipe, { data, engine, assessor, codeVersion, watcher }),
         });
     try {
       if (!resume && recipe.data.type === "world") await writeWorldFiles(folder, data);
-      return await new Training(input, { run, data, engine }).finish();
+      await assessor?.keepIn(baselineFile(folder), { isReadOnly: false });
+      return await new Training(input, { run, data, engine, assessor }).finish();
     } finally {
       await run.close();
     }
   } finally {
-    await engine.close();
+    await opened.close();
   }
 }

@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import { openingHash } from "../environment/opening.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
 import { hashQuestions } from "../evaluation/contract.ts";
+import type { Assessor } from "./assessor.ts";
 import { describeBaseModel } from "./base-model.ts";
 import type { Watcher } from "./hub-settings.ts";
 import type { TrainingData } from "./setup.ts";
@@ -11,6 +12,8 @@ import type { TrainingData } from "./setup.ts";
 export interface ContractParts {
   readonly data: TrainingData;
   readonly engine: Pick<Engine, "tokenizer">;
+  /** Mode planner: who answers and judges. */
+  readonly assessor?: Pick<Assessor, "describe"> | undefined;
   /** Version of Forager. */
   readonly codeVersion: string;
   readonly watcher?: Watcher;
@@ -19,7 +22,7 @@ export interface ContractParts {
 /** The contract of a training with an open engine; reads the files of a pretrained model to hash them. */
 export async function trainingContract(
   recipe: Recipe,
-  { data, engine, codeVersion, watcher }: ContractParts,
+  { data, engine, assessor, codeVersion, watcher }: ContractParts,
 ): Promise<Readonly<Record<string, unknown>>> {
   return {
     retriever: data.retriever.identity,
@@ -36,6 +39,7 @@ export async function trainingContract(
     tokenizerHash: engine.tokenizer.hash,
     promptHash: await openingHash(recipe.environment, engine.tokenizer),
     templateHash: findPassageTemplate(recipe.environment.passageTemplate).hash,
+    ...(assessor && { generator: assessor.describe() }),
     mode: recipe.environment.mode,
     codec: recipe.environment.codec,
     seed: recipe.seed,

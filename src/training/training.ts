@@ -14,6 +14,7 @@ import type { EvaluationResult } from "../evaluation/result.ts";
 import type { MetricRow, RunPosition } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
 import type { RunFolder } from "../reporting/run-folder.ts";
+import type { Assessor } from "./assessor.ts";
 import { evaluationMetrics, isEvaluationDue } from "./evaluation-metrics.ts";
 import { freshPolicy } from "./fresh-policy.ts";
 import { bestStep, judgeHealth } from "./health.ts";
@@ -61,6 +62,8 @@ export interface TrainingParts {
   readonly run: RunFolder;
   readonly data: TrainingData;
   readonly engine: Engine;
+  /** Mode planner: who answers and judges. */
+  readonly assessor?: Assessor | undefined;
 }
 
 /** A training under way: where it stands, and what it has saved. */
@@ -192,10 +195,12 @@ export class Training {
   /** One step; an interruption during its rollouts leaves the weights as they were before it. */
   async #step(stage: Stage, step: number): Promise<MetricRow> {
     const { recipe, signal, now, reporter } = this.#input;
-    const { engine, data, run } = this.#parts;
+    const { engine, data, run, assessor } = this.#parts;
     const lesson: Lesson = {
       engine,
       data,
+      assessor,
+      planner: recipe.planner,
       environment: recipe.environment,
       seed: recipe.seed,
       now,
@@ -304,17 +309,19 @@ export class Training {
   /** Evaluates the weights of now on the held-out questions, or on at most `validation` of the validation questions. */
   async #evaluate(name: string, at: RunPosition, validation?: number): Promise<EvaluationResult> {
     const { recipe, reporter, signal, now, codeVersion } = this.#input;
-    const { run, engine, data } = this.#parts;
+    const { run, engine, data, assessor } = this.#parts;
     const asked =
       validation === undefined
         ? { questions: data.evaluation, split: data.split }
         : { questions: evenly(data.validation, validation), split: "validation" };
     // A retriever that changes with the training is asked as it was at its start, or scores would mix both.
     data.onStep?.(0);
+    assessor?.forget();
     const work = evaluate({
       policy: freshPolicy(engine),
       retriever: data.retriever,
       environment: recipe.environment,
+      planner: assessor,
       ...asked,
       sampling: recipe.evaluation.sampling,
       tokenizer: engine.tokenizer,

@@ -85,10 +85,10 @@ function trajectoryJson({
   usage,
 }: Trajectory): Record<string, unknown> {
   const searches = turns.flatMap(({ action, passages }) =>
-    action.type === "search" && passages !== undefined
+    (action.type === "search" || action.type === "searches") && passages !== undefined
       ? [
           {
-            query: action.query,
+            ...(action.type === "search" ? { query: action.query } : { queries: action.queries }),
             passages: passages.map(({ passage: { id, title }, score }) => ({ id, title, score })),
           },
         ]

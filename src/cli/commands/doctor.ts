@@ -116,12 +116,13 @@ async function episodeSize({ recipe, data, engine }: Patient): Promise<EpisodeSi
   const { environment } = recipe;
   const { retriever, train } = data;
   const taught = recipe.stages.find((stage) => stage.type === "supervised")?.teacher;
-  const teacher = taught?.type === "goldPassages" ? taught : ({ type: "plan", patience: 1 } as const);
+  const teacher =
+    taught?.type === "goldPassages" ? taught : ({ type: "plan", patience: 1, redundancy: 0 } as const);
   const planned = spread(train, 32).filter(
     ({ plan = [], goldPassages }) => (teacher.type === "plan" ? plan : goldPassages).length > 0,
   );
   const { mode, maxTurnTokens, maxObservationTokens } = environment;
-  const maxSearches = mode === "search" ? environment.maxSearches : 0;
+  const maxSearches = mode === "search" || mode === "planner" ? environment.maxSearches : 0;
   const requests = planned.map((question) => ({ question, group: question.id, sample: 0, seed: 0 }));
   const { tokenizer, contextLength } = engine;
   const titles = goldTitles(data);

@@ -14,6 +14,7 @@ import { BudgetSpentError, budgetSpent } from "../../shared/budget.ts";
 import { Closers } from "../../shared/closers.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
+import { baselineFile, openAssessor } from "../../training/open-assessor.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
 import { evaluationRecords, storeEvaluation } from "../../training/store-trajectories.ts";
@@ -54,7 +55,7 @@ export const evalCommand = defineCommand({
   details:
     "Greedy unless the recipe says otherwise. The result names everything it depends on; see forager compare. All\n" +
     "trajectories are kept: RUN/trajectories/eval-DATE-TIME.jsonl, or FILE with the ending .trajectories.jsonl.\n" +
-    "--set environment.mode=direct and =rag score the same model as baselines without searches.",
+    "--set generator=MODEL lets another frozen model answer for a trained planner. --set environment.mode=direct and =rag score the same model as baselines without searches.",
   args: [
     {
       name: "TARGET",
@@ -169,6 +170,8 @@ async function score(
     const asked = await questionsAndRetriever(source, { files, index, world }, opened);
     const { questions, retriever, split } = asked;
     const { policy, tokenizer, contextLength, concurrency } = await openPolicy(source, io, opened);
+    const planner = await openAssessor(recipe, { retriever }, { watcher: io, closers: opened });
+    if (source.run) await planner?.keepIn(baselineFile(source.run.path), { isReadOnly: true });
     const total = questions.length;
     const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
     if (tokenizer !== undefined && contextLength !== undefined)
@@ -179,6 +182,7 @@ async function score(
       questions,
       split,
       environment: recipe.environment,
+      planner,
       sampling: recipe.evaluation.sampling,
       seed: recipe.seed,
       tokenizer,
