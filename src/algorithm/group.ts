@@ -75,13 +75,15 @@ export function advantagesByGroup(
   return { trajectories: kept, ...counts };
 }
 
-function isSound(member: RewardedTrajectory): member is RewardedTrajectory & { readonly reward: number } {
+/** Whether the world did not fail it, so that it has a reward. */
+export function isSound(member: RewardedTrajectory): member is RewardedTrajectory & { readonly reward: number } {
   const isFailure = isInfrastructureFailure(member.trajectory.stopReason);
   assert(isFailure || member.reward !== undefined, "every trajectory that did not fail has a reward");
   return !isFailure;
 }
 
-function groupMembers(rewarded: readonly RewardedTrajectory[]): Iterable<RewardedTrajectory[]> {
+/** The trajectories of each group, groups in the order they first appear. */
+export function groupMembers(rewarded: readonly RewardedTrajectory[]): Iterable<RewardedTrajectory[]> {
   const groups = new Map<string, RewardedTrajectory[]>();
   for (const member of rewarded) {
     const { group, question } = member.trajectory;

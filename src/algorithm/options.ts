@@ -147,14 +147,36 @@ const ppoOptionsSchema = z.strictObject({
   ...common,
 });
 
-export const algorithmOptionsSchema = z.discriminatedUnion("type", [grpoOptionsSchema, ppoOptionsSchema]);
+const rejectionOptionsSchema = z.strictObject({
+  type: z
+    .literal("rejectionSampling")
+    .describe(
+      "Imitates the trajectories that earned enough and forgets the others; no gradient pushes away (docs/algorithms/baselines.md).",
+    ),
+  groupSize: z.int().min(1).default(5).describe("Trajectories sampled for each question."),
+  threshold: z.number().default(1).describe("Least reward of a trajectory that is kept."),
+  keep: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("Most kept trajectories of one question, the first ones sampled; absent: all that differ."),
+  minibatchSize: common.minibatchSize,
+  epochs: common.epochs,
+});
+
+export const algorithmOptionsSchema = z.discriminatedUnion("type", [
+  grpoOptionsSchema,
+  ppoOptionsSchema,
+  rejectionOptionsSchema,
+]);
 
 export type AlgorithmOptions = z.infer<typeof algorithmOptionsSchema>;
 export type GrpoOptions = z.infer<typeof grpoOptionsSchema>;
 export type PpoOptions = z.infer<typeof ppoOptionsSchema>;
+export type RejectionOptions = z.infer<typeof rejectionOptionsSchema>;
 
 /** The loss these options ask an engine for; the KL term of PPO is in the rewards. */
-export function policyLoss(options: AlgorithmOptions): Loss {
+export function policyLoss(options: GrpoOptions | PpoOptions): Loss {
   const { type, clipLow, clipHigh, kl } = options;
   return { type: "ppo", clipLow, clipHigh, ...(type === "grpo" && kl && { kl }) };
 }

@@ -14,12 +14,14 @@ import {
   renderPrompt,
 } from "./prompt.ts";
 
-export interface OpeningOptions extends PromptOptions {
+interface ChatOptions {
   /** `auto`: where the model has a template. */
   readonly chat: "auto" | boolean;
   /** Day that a template is told which asks for it, such as 2026-01-31. */
   readonly today?: string | undefined;
 }
+
+export interface OpeningOptions extends PromptOptions, ChatOptions {}
 
 type ChatTokenizer = Pick<Tokenizer, "chat">;
 
@@ -33,10 +35,31 @@ export async function openingText(
   tokenizer: ChatTokenizer | undefined,
 ): Promise<string> {
   const format = chatFormat(options, tokenizer);
-  if (format === undefined) return renderPrompt(options, content);
+  return format === undefined
+    ? renderPrompt(options, content)
+    : await throughTemplate(format, messages(options, content), options);
+}
+
+/** `text` as one message of the user, through the model's chat template where the options want it. Throws as `openingText`. */
+export async function chatText(
+  text: string,
+  options: ChatOptions,
+  tokenizer: ChatTokenizer | undefined,
+): Promise<string> {
+  const format = chatFormat(options, tokenizer);
+  return format === undefined
+    ? text
+    : await throughTemplate(format, [{ role: "user", content: text }], options);
+}
+
+async function throughTemplate(
+  format: NonNullable<Tokenizer["chat"]>,
+  said: ReturnType<typeof messages>,
+  { today }: ChatOptions,
+): Promise<string> {
   const { renderChat } = await import("../tokenizer/chat-template.ts");
-  const today = options.today === undefined ? {} : { today: new Date(`${options.today}T12:00:00`) };
-  return renderChat(format, messages(options, content), { addGenerationPrompt: true, ...today });
+  const day = today === undefined ? {} : { today: new Date(`${today}T12:00:00`) };
+  return renderChat(format, said, { addGenerationPrompt: true, ...day });
 }
 
 /** Examples are earlier turns of the chat: a model that was taught to chat repeats the manner of its own answers. */
@@ -52,7 +75,7 @@ function messages(options: OpeningOptions, content: PromptContent) {
   return [...shown, { role: "user", content: renderPrompt(alone, content) }];
 }
 
-function chatFormat({ chat }: OpeningOptions, tokenizer: ChatTokenizer | undefined): Tokenizer["chat"] {
+function chatFormat({ chat }: ChatOptions, tokenizer: ChatTokenizer | undefined): Tokenizer["chat"] {
   if (chat === false) return undefined;
   if (chat === true && tokenizer?.chat === undefined)
     throw new ConfigError("the model has no chat template; set environment.chat to auto or false", {

@@ -47,7 +47,8 @@ const wellFormedTurn = new RegExp(
   `^\\s*<think>${untagged}</think>\\s*<(search|answer)>${untagged}</\\1>\\s*$`,
 );
 
-function hasValidFormat({ segments, turns }: Trajectory): boolean {
+/** Whether each turn is a thought and one action with nothing else around, all but the last a search, the last an answer. */
+export function hasValidFormat({ segments, turns }: Trajectory): boolean {
   const texts = segments.filter((segment) => segment.source === "policy").map((segment) => segment.text);
   return (
     texts.length > 0 &&
@@ -61,7 +62,7 @@ function hasValidFormat({ segments, turns }: Trajectory): boolean {
 
 /** True when a passage that was found holds a gold answer, compared like cover exact match. */
 export function hasRetrievedAnswer({ question, turns }: Trajectory): boolean {
-  const passages = turns.flatMap((turn) => turn.passages ?? []);
+  const passages = turns.flatMap((turn) => [...(turn.given ?? []), ...(turn.passages ?? [])]);
   return passages.some(
     ({ passage }) => coverExactMatch(`${passage.title}\n${passage.text}`, question.goldAnswers) === 1,
   );
