@@ -7,12 +7,17 @@ import { itemKey, type MetricName, type ScoredItem } from "../../src/evaluation/
 import type { EvaluationResult } from "../../src/evaluation/result.ts";
 import { random } from "../../src/shared/random.ts";
 
-/** One row for each seed, in one order of the questions; questions without the metric in some seed are left out. */
+/**
+ * One row for each seed, in one order of the questions; questions without the metric in some seed are left out. A list of
+ * metrics has one for each of `runs`.
+ */
 export function matrices(
   runs: readonly (readonly EvaluationResult[])[],
-  metric: MetricName,
+  metric: MetricName | readonly MetricName[],
 ): readonly (readonly (readonly number[])[])[] {
-  const columns = runs.map((seeds) => seeds.map((result) => valuesOf(result, metric)));
+  const metricOf = (index: number): MetricName =>
+    typeof metric === "string" ? metric : (metric[index] as MetricName);
+  const columns = runs.map((seeds, index) => seeds.map((result) => valuesOf(result, metricOf(index))));
   const [first] = columns.flat();
   const keys = [...(first?.keys() ?? [])].filter((key) => columns.flat().every((values) => values.has(key)));
   return columns.map((seeds) => seeds.map((values) => keys.map((key) => values.get(key) as number)));
@@ -36,8 +41,12 @@ export interface Pair {
 }
 
 /** Mean of variant - baseline, paired by seed and question. */
-export function differenceOf({ variant, baseline }: Pair, metric: MetricName): Estimate | undefined {
-  const [own = [], other = []] = matrices([variant, baseline], metric);
+export function differenceOf(
+  { variant, baseline }: Pair,
+  metric: MetricName,
+  baselineMetric: MetricName = metric,
+): Estimate | undefined {
+  const [own = [], other = []] = matrices([variant, baseline], [metric, baselineMetric]);
   const differences = own.map((row, seed) =>
     row.map((value, question) => value - ((other[seed] as readonly number[])[question] as number)),
   );

@@ -2,14 +2,20 @@
  * Trains one variant with one seed, or takes it from its folder. Variants whose supervised stages agree start from one
  * warm start of each seed, so that they differ in their reinforcement alone. An unfinished run is resumed.
  */
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { loadRecipe, resolvedYaml } from "../../src/config/load-recipe.ts";
 import type { Recipe } from "../../src/config/recipe.ts";
-import type { EvaluationResult } from "../../src/evaluation/result.ts";
+import { evaluate } from "../../src/evaluation/evaluate.ts";
+import { type EvaluationResult, evaluationResultSchema } from "../../src/evaluation/result.ts";
 import { RunFolder } from "../../src/reporting/run-folder.ts";
-import { exists } from "../../src/shared/files.ts";
+import { Closers } from "../../src/shared/closers.ts";
+import { exists, writeFileAtomic } from "../../src/shared/files.ts";
 import { sha256 } from "../../src/shared/hash.ts";
+import { openAssessor } from "../../src/training/open-assessor.ts";
+import { openEngine } from "../../src/training/open-engine.ts";
 import { silentReporter } from "../../src/training/reporter.ts";
+import { loadData } from "../../src/training/setup.ts";
 import { train } from "../../src/training/train.ts";
 import type { Study, Variant } from "./study.ts";
 
@@ -30,6 +36,10 @@ export async function runVariant(
   variant: Variant,
   setting: RunSetting,
 ): Promise<EvaluationResult> {
+  if (variant.isUntrained) {
+    const recipe = { ...(await recipeOf(study, variant, setting)), stages: [] };
+    return await evaluated(recipe, folderOf(variant.name, recipe, setting), setting);
+  }
   const run = await trained(study, variant, setting);
   const after = (await run.readEvaluations()).find(({ name }) => name === "after");
   if (!after) throw new Error(`${run.path} has no final evaluation; remove it and run again`);
@@ -92,6 +102,37 @@ async function newestCheckpoint(run: RunFolder): Promise<string> {
   const checkpoint = await run.latestCheckpoint();
   if (!checkpoint) throw new Error(`${run.path} has no checkpoint; remove it and run again`);
   return checkpoint.path;
+}
+
+/** The evaluation of the model that a recipe names, made now unless it is in `folder` already. */
+async function evaluated(recipe: Recipe, folder: string, { note }: RunSetting): Promise<EvaluationResult> {
+  const file = join(folder, "result.json");
+  if (await exists(file)) return evaluationResultSchema.parse(JSON.parse(await readFile(file, "utf8")));
+  if (recipe.model.type !== "pretrained") throw new Error(`${folder}: there is no model to evaluate`);
+  note(`${folder} is evaluated`);
+  const opened = new Closers();
+  try {
+    const { evaluation: questions, retriever, split, close } = await loadData(recipe);
+    opened.defer(close);
+    const engine = await openEngine(recipe.model.source, recipe);
+    opened.defer(() => engine.close());
+    const { seed, environment, evaluation } = recipe;
+    const { result } = await evaluate({
+      policy: engine.policy(),
+      planner: await openAssessor(recipe, { retriever }, { closers: opened }),
+      ...{ retriever, environment, questions, split, seed },
+      sampling: evaluation.sampling,
+      tokenizer: engine.tokenizer,
+      contextLength: engine.contextLength,
+      codeVersion: "reproduce",
+      now: () => performance.now(),
+    });
+    await mkdir(folder, { recursive: true });
+    await writeFileAtomic(file, `${JSON.stringify(result)}\n`);
+    return result;
+  } finally {
+    await opened.close();
+  }
 }
 
 /** The run of a recipe in `folder`, trained now unless it is there already. */

@@ -15,6 +15,8 @@ export interface Variant {
   readonly overrides: readonly string[];
   /** True: the supervised stages alone, for warm starts and readers that are not reinforced. */
   readonly supervisedOnly?: boolean;
+  /** True: the model of the recipe, which must exist, is evaluated as it is. */
+  readonly isUntrained?: boolean;
 }
 
 /** What the second must be against the first for the claim to hold. */
@@ -27,6 +29,8 @@ export type Expectation =
   | { readonly type: "notHigher" }
   /** The interval of the ratio of the means lies below `most`. */
   | { readonly type: "ratioAtMost"; readonly most: number }
+  /** … lies above `least`. */
+  | { readonly type: "ratioAtLeast"; readonly least: number }
   /** No direction is claimed; the difference is reported. */
   | { readonly type: "none" };
 
@@ -36,6 +40,8 @@ export interface Claim {
   readonly variant: string;
   readonly baseline: string;
   readonly metric: MetricName;
+  /** Of the baseline, where it is another one. */
+  readonly baselineMetric?: MetricName;
   readonly expect: Expectation;
 }
 

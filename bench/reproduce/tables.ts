@@ -54,8 +54,9 @@ export interface Judged {
 /** Judges a claim on the seeds that both variants have. */
 export function judge(claim: Claim, results: Results): Judged {
   const pair = pairOf(claim, results);
-  const estimate =
-    claim.expect.type === "ratioAtMost" ? ratioOf(pair, claim.metric) : differenceOf(pair, claim.metric);
+  const estimate = isRatio(claim)
+    ? ratioOf(pair, claim.metric)
+    : differenceOf(pair, claim.metric, claim.baselineMetric);
   return { claim, estimate, verdict: estimate ? verdictOf(claim.expect, estimate) : "not measured" };
 }
 
@@ -79,15 +80,22 @@ function verdictOf(expect: Expectation, { ci: [low, high] }: Estimate): Judged["
       return high <= 0 ? "agrees" : low > 0 ? "disagrees" : "not contradicted";
     case "ratioAtMost":
       return high <= expect.most ? "agrees" : low > expect.most ? "disagrees" : "not distinguishable";
+    case "ratioAtLeast":
+      return low >= expect.least ? "agrees" : high < expect.least ? "disagrees" : "not distinguishable";
     case "none":
       return "no claim";
   }
 }
 
+function isRatio({ expect: { type } }: Claim): boolean {
+  return type === "ratioAtMost" || type === "ratioAtLeast";
+}
+
 function claimTable(judged: readonly Judged[]): string {
   const rows = judged.map(({ claim, estimate, verdict }) => {
-    const isRatio = claim.expect.type === "ratioAtMost";
-    const what = `${claim.variant} ${isRatio ? "over" : "less"} ${claim.baseline}, ${claim.metric}`;
+    const { baseline, metric, baselineMetric } = claim;
+    const other = baselineMetric === undefined ? baseline : `${baselineMetric} of ${baseline}`;
+    const what = `${claim.variant} ${isRatio(claim) ? "over" : "less"} ${other}, ${metric}`;
     return [claim.text, what, estimate ? show(estimate, claim.metric) : "-", verdict];
   });
   return markdownTable(["claim", "measured", "value", "verdict"], rows);

@@ -15,6 +15,8 @@ import { reportCommand } from "./commands/report.ts";
 import { scoreCommand } from "./commands/score.ts";
 import { searchCommand } from "./commands/search.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { sweepCommand } from "./commands/sweep.ts";
+import { tableCommand } from "./commands/table.ts";
 import { trainCommand } from "./commands/train.ts";
 
 export const commands: readonly Command[] = [
@@ -22,8 +24,10 @@ export const commands: readonly Command[] = [
   doctorCommand,
   demonstrateCommand,
   trainCommand,
+  sweepCommand,
   evalCommand,
   compareCommand,
+  tableCommand,
   askCommand,
   completeCommand,
   modelsCommand,

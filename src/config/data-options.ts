@@ -6,10 +6,25 @@ import { worldOptionsSchema } from "../corpus/world.ts";
 const path = z.string().min(1, "a path must not be empty");
 const paths = z.union([path, z.array(path).min(1)]);
 
+const trainPart = z
+  .strictObject({
+    part: z.int().min(1).describe("Which of the parts, from 1."),
+    of: z
+      .int()
+      .min(1)
+      .describe("How many parts there are; question 1 goes into the first, 2 into the second, and so on."),
+  })
+  .refine(({ part, of }) => part <= of, { path: ["part"], message: "there are fewer parts than that" })
+  .optional()
+  .describe(
+    "Trains on one of several equal parts of the training questions, so that models which must not have learned from the same ones can share a data set; absent: on all.",
+  );
+
 export const dataOptionsSchema = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("world").describe("Facts and questions made by Forager."),
     world: worldOptionsSchema.describe("Which world, and how large."),
+    trainPart,
   }),
   z.strictObject({
     type: z.literal("files").describe("A corpus and questions from files."),
@@ -18,6 +33,7 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
       .describe(
         "Where relative paths of corpus and questions start; itself relative to the recipe's folder. Absent: the recipe's folder.",
       ),
+    trainPart,
     corpus: paths
       .optional()
       .describe(
@@ -39,7 +55,7 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
       .strictObject({
         train: paths.describe("JSON-lines files of questions to train on: {id, question, golden_answers}."),
         evaluation: paths.describe(
-          "JSON-lines files of held-out questions; no question of train may be among them.",
+          "JSON-lines files of held-out questions, or benchmarks by name (nq, triviaqa, popqa, hotpotqa, 2wikimultihopqa, musique, bamboogle), which lie in data.folder or are fetched (docs/benchmarks.md); no question of train may be among them.",
         ),
         validation: paths
           .optional()

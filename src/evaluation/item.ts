@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { stopReasons } from "../environment/stop-reason.ts";
+import { type SearchUseName, searchUseNames } from "./search-use-names.ts";
 import { type DeficiencyName, deficiencyNames } from "../reward/deficiencies.ts";
 
 const share = z.number().min(0).max(1);
@@ -30,6 +31,8 @@ const plannerFields = {
   ragScore: z.exactOptional(share),
   /** What the answer gained over the better of both: 1, 0 or -1. */
   gain: z.exactOptional(z.number()),
+  /** What it gained over the answer with the passages that the question itself finds: 1, 0 or -1. */
+  ragGain: z.exactOptional(z.number()),
   /** Utility of Eq. 4: outcome gain and process reward, 0 to 2. */
   utility: z.exactOptional(z.number()),
   /** Sub-queries that were searched. */
@@ -44,6 +47,24 @@ const plannerFields = {
   totalTokens: z.exactOptional(z.number()),
   /** What the generator cost; absent where it has no price. */
   generatorDollars: z.exactOptional(z.number()),
+};
+
+/** What the agent was shown, and of agents with a ranker what ranking took. */
+const searchFields = {
+  /** Share of the searches whose first passage shown holds a gold answer; absent without a search. */
+  hit1: z.exactOptional(share),
+  /** The same for one of the first three passages. */
+  hit3: z.exactOptional(share),
+  /** The same for one of the first five passages. */
+  hit5: z.exactOptional(share),
+  /** Calls of the ranker. */
+  rankings: z.exactOptional(z.number()),
+  /** Calls of the ranker that gave no ranking, of all. */
+  invalidRankings: z.exactOptional(share),
+  /** Tokens that the ranker read and wrote. */
+  rankerTokens: z.exactOptional(z.number()),
+  /** Time waited for the ranker. */
+  rankerMs: z.exactOptional(z.number()),
 };
 
 export const scoredItemSchema = z.object({
@@ -78,7 +99,17 @@ export const scoredItemSchema = z.object({
   cachedTokens: z.exactOptional(z.number()),
   /** What the policy cost; absent where it has no price. */
   dollars: z.exactOptional(z.number()),
+  ...searchFields,
   ...plannerFields,
+  /** How the searches were used, see `search-use-names.ts`; absent in older results, and where there is nothing to measure. */
+  ...(Object.fromEntries(searchUseNames.map((name) => [name, z.exactOptional(z.number())])) as Record<
+    SearchUseName,
+    z.ZodExactOptional<z.ZodNumber>
+  >),
+  /** For each gold passage in the question's order 1 when it was found, else 0. */
+  goldFound: z.exactOptional(z.array(share)),
+  /** Geometric mean of the probabilities of the answering turn's tokens; absent without an answer or log-probabilities. */
+  confidence: z.exactOptional(share),
   /** 1 where the searching has the deficiency, else 0; absent in older results. */
   ...(Object.fromEntries(deficiencyNames.map((name) => [name, z.exactOptional(share)])) as Record<
     DeficiencyName,
@@ -99,6 +130,7 @@ export type ScoredItem = Readonly<z.infer<typeof scoredItemSchema>>;
 export type FailedItem = Readonly<z.infer<typeof failedItemSchema>>;
 export type Item = ScoredItem | FailedItem;
 
+const searchMetrics = Object.keys(searchFields) as (keyof typeof searchFields)[];
 const plannerMetrics = Object.keys(plannerFields) as (keyof typeof plannerFields)[];
 
 /** What an item is measured by, in the order of tables. */
@@ -110,6 +142,7 @@ export const metricNames = [
   "answerRetrieved",
   "wellFormed",
   "searches",
+  ...searchUseNames,
   "policyTokens",
   "contextTokens",
   "timeMs",
@@ -117,6 +150,7 @@ export const metricNames = [
   "promptTokens",
   "cachedTokens",
   "dollars",
+  ...searchMetrics,
   ...plannerMetrics,
   ...deficiencyNames,
 ] as const;
@@ -131,6 +165,13 @@ export const costMetrics: ReadonlySet<MetricName> = new Set<MetricName>([
   "modelCalls",
   "promptTokens",
   "dollars",
+  "redundantSearches",
+  "searchesAfterEvidence",
+  "passagesSeen",
+  "rankings",
+  "invalidRankings",
+  "rankerTokens",
+  "rankerMs",
   "judgeUnreadable",
   "subQueries",
   "forcedCall",

@@ -37,6 +37,7 @@ function baselineScores({ assessment }: Trajectory, grade: number | undefined): 
   const best = Math.max(assessment.directScore, assessment.ragScore) as 0 | 1;
   return {
     gain: assessment.score - best,
+    ragGain: assessment.score - assessment.ragScore,
     utility: outcomeGain(assessment.score, best) + processReward(grade),
   };
 }

@@ -3,6 +3,7 @@
  * algorithm (`group-update.ts`, `critic-update.ts`). What the first update sees must be what was sampled: the
  * log-probabilities of both are compared.
  */
+import type { AdvantagedTrajectory } from "../algorithm/group.ts";
 import type { ReinforcementStage } from "../config/stage-options.ts";
 import { questionKey } from "../corpus/question.ts";
 import { isInfrastructureFailure } from "../environment/stop-reason.ts";
@@ -14,15 +15,20 @@ import { criticUpdate } from "./critic-update.ts";
 import { freshPolicy } from "./fresh-policy.ts";
 import { groupUpdate } from "./group-update.ts";
 import type { Lesson } from "./lesson.ts";
+import type { OpenedRanker } from "./opened-ranker.ts";
+import { plannerMetrics } from "./planner-metrics.ts";
 import { questionsOfStep } from "./question-order.ts";
 import { type RewardedTrajectory, rolloutMetrics } from "./rollout-metrics.ts";
 import { rejectionUpdate } from "./rejection-update.ts";
+import { lessonsOfRanker, rankerUpdate, rankingsOf, trainedRanker } from "./ranker-update.ts";
 import type { StepUpdate } from "./step-update.ts";
 
 export interface ReinforcementResult {
   readonly row: MetricRow;
   /** Everything that was sampled, with reward and, where it was trained on, advantage. */
   readonly sampled: readonly (RewardedTrajectory & { readonly advantage: number | undefined })[];
+  /** The calls of a ranker, likewise. */
+  readonly rankings: readonly (RewardedTrajectory & { readonly advantage: number | undefined })[];
 }
 
 /** Trains step `step` (from 0). Throws the signal's reason when aborted before the first update. */
@@ -35,16 +41,26 @@ export async function reinforcementStep(
   const started = now();
   const sampled = await sampleGroups(lesson, stage, step);
   const sampledAt = now();
-  const { groups, row } = await update(lesson, stage, { step, sampled });
+  const agents = sampled.map(({ trajectory }) => trajectory);
+  const lessons = lessonsOfRanker(lesson, stage, { step, agents });
+  const rankings = trainedRanker(lesson) === "shared" ? lessons?.groups.trajectories : undefined;
+  const { groups, row } = await update(lesson, stage, { step, sampled, rankings });
   const updateSeconds = (now() - sampledAt) / 1000;
   const advantages = new Map(groups.trajectories.map(({ trajectory, advantage }) => [trajectory, advantage]));
+  const ranked = lessons && (await rankerUpdate(lesson, stage, { step, agents, lessons }));
   return {
+    rankings: lessons === undefined ? [] : rankingsOf(lessons),
     sampled: sampled.map((member) => ({ ...member, advantage: advantages.get(member.trajectory) })),
     row: {
       stage: stage.name,
       step: step + 1,
       ...rolloutMetrics(sampled, groups, { rolloutMs: sampledAt - started, environment: lesson.environment }),
+      ...plannerMetrics(
+        sampled.map(({ trajectory }) => trajectory),
+        lesson.planner,
+      ),
       ...row(updateSeconds),
+      ...ranked,
       "time/rollout": (sampledAt - started) / 1000,
       "time/update": updateSeconds,
       "time/step": (now() - started) / 1000,
@@ -77,6 +93,7 @@ async function sampleGroups(
     {
       policy: freshPolicy(engine),
       retriever: data.retriever,
+      ranker: lesson.ranker && lesson.ranker.opened.sampling(explorationOf(lesson.ranker.opened, stage)),
       environment,
       sampling: stage.sampling,
       tokenizer: engine.tokenizer,
@@ -110,11 +127,20 @@ function rewardOf(
   return reward(trajectory, stage.reward, planner).value;
 }
 
+/** How the ranker samples while the agent explores. */
+function explorationOf({ options }: OpenedRanker, stage: ReinforcementStage) {
+  return options.type === "generative" ? options.sampling : stage.sampling;
+}
+
 /** The update that the stage's algorithm asks for. */
 async function update(
   lesson: Lesson,
   stage: ReinforcementStage,
-  sample: { readonly step: number; readonly sampled: readonly RewardedTrajectory[] },
+  sample: {
+    readonly step: number;
+    readonly sampled: readonly RewardedTrajectory[];
+    readonly rankings?: readonly AdvantagedTrajectory[] | undefined;
+  },
 ): Promise<StepUpdate> {
   const { algorithm } = stage;
   if (algorithm.type === "rejectionSampling")

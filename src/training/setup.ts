@@ -1,6 +1,8 @@
 /** From a recipe to what is asked and searched: questions and retriever. The same for training, evaluation and `ask`. */
 import { join } from "node:path";
 import type { Recipe } from "../config/recipe.ts";
+import { findBenchmark } from "../corpus/benchmarks.ts";
+import { openBenchmark } from "../corpus/open-benchmark.ts";
 import type { Passage } from "../corpus/passage.ts";
 import { type Question, questionKey } from "../corpus/question.ts";
 import { writeCorpus } from "../corpus/read-corpus.ts";
@@ -8,6 +10,7 @@ import { readQuestions, writeQuestions } from "../corpus/read-questions.ts";
 import { makeWorld } from "../corpus/world.ts";
 import { prepareQuestion } from "../environment/prompt.ts";
 import { ConfigError } from "../errors.ts";
+import { requireScorable } from "../evaluation/scorable.ts";
 import { saveIndex } from "../retrieval/index-folder.ts";
 import type { PassageStore } from "../retrieval/passage-store.ts";
 import { Closers } from "../shared/closers.ts";
@@ -29,7 +32,7 @@ export interface TrainingData extends OpenedRetriever {
 
 /** Makes or reads the data of a recipe. Throws `DataFormatError`, `FileError`, or `ConfigError` when parts do not fit. */
 export async function loadData(recipe: Recipe, world: World = processWorld()): Promise<TrainingData> {
-  const asked = await loadQuestions(recipe);
+  const asked = await loadQuestions(recipe, world);
   const opened = new Closers();
   try {
     const { passages, ...questions } = asked;
@@ -46,31 +49,52 @@ type Asked = Pick<TrainingData, "train" | "evaluation" | "validation" | "split">
   readonly passages?: readonly Passage[];
 };
 
-async function loadQuestions({ data, evaluation, stages }: Recipe): Promise<Asked> {
+async function loadQuestions({ data, evaluation, stages }: Recipe, world: World): Promise<Asked> {
   const isValidated = stages.some((stage) => untilOf(stage) !== undefined);
   if (data.type === "world") {
     const { questions, passages } = await makeWorld(data.world);
     const split = evaluation.split ?? "test";
     return {
-      train: questions.train,
+      train: partOf(questions.train, data.trainPart),
       evaluation: questions[split].slice(0, evaluation.n),
       validation: isValidated ? questions.validation : [],
       split,
       passages,
     };
   }
-  const train = await readAll(data.questions.train);
+  const places = { folder: data.folder, hub: world.hub };
+  const readAll = async (paths: string | readonly string[]): Promise<Question[]> =>
+    (await Promise.all(listOf(paths).map((path) => readOne(path, places)))).flat();
+  // A recipe that is only evaluated has no use for what it could be trained on, which may not be here.
+  const train = stages.length === 0 ? [] : partOf(await readAll(data.questions.train), data.trainPart);
   const heldOut = evenly(await readAll(data.questions.evaluation), evaluation.n);
+  requireScorable(heldOut);
   requireApart(train, heldOut, "training");
   const validation = isValidated ? await readAll(data.questions.validation ?? []) : [];
   requireApart(train, validation, "training");
   requireApart(heldOut, validation, "evaluation");
-  return { train, evaluation: heldOut, validation, split: "evaluation" };
+  return { train, evaluation: heldOut, validation, split: splitName(data.questions.evaluation) };
 }
 
-async function readAll(paths: string | readonly string[]): Promise<Question[]> {
-  const files = await Promise.all(listOf(paths).map((path) => readQuestions(path)));
-  return files.flat();
+/** The questions of a file, or of a benchmark by its name. */
+async function readOne(path: string, places: Parameters<typeof openBenchmark>[1]): Promise<Question[]> {
+  const benchmark = findBenchmark(path);
+  return benchmark === undefined ? await readQuestions(path) : await openBenchmark(benchmark, places);
+}
+
+/** Names the split in contracts: of benchmarks each with its own, such as `nq:test+hotpotqa:dev`. */
+function splitName(paths: string | readonly string[]): string {
+  const named = listOf(paths).map(findBenchmark);
+  return named.every((benchmark) => benchmark !== undefined)
+    ? named.map((benchmark) => `${benchmark?.name}:${benchmark?.split}`).join("+")
+    : "evaluation";
+}
+
+/** Every `of`-th question, from the one numbered `part` on; all of them where there are no parts. */
+function partOf(questions: readonly Question[], parts: Recipe["data"]["trainPart"]): readonly Question[] {
+  return parts === undefined
+    ? questions
+    : questions.filter((_, index) => index % parts.of === parts.part - 1);
 }
 
 /** At most `n` of the questions, evenly over all files. */
