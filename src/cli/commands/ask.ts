@@ -5,11 +5,12 @@ import { openSearch } from "../../retrieval/search-folder.ts";
 import { runRollout } from "../../rollout/rollout.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
 import { Closers } from "../../shared/closers.ts";
+import { openFrozenModels } from "../../training/open-generator.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
 import { processWorld } from "../../training/world.ts";
 import { defineCommand } from "../command.ts";
-import { findModel, openPolicy } from "../open-model.ts";
+import { findModel, openPolicy, openRankerOf } from "../open-model.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
 
 export const askCommand = defineCommand({
@@ -48,7 +49,11 @@ export const askCommand = defineCommand({
           : await openSearch(index, {}, processWorld(io));
       opened.defer(() => data.close());
       const { retriever } = data;
-      const { policy, tokenizer, contextLength } = await openPolicy(source, io, opened);
+      const agent = await openPolicy(source, io, opened);
+      const { policy, tokenizer, contextLength } = agent;
+      const ranker = await openRankerOf(source, { watcher: io, closers: opened, agent });
+      const frozen = await openFrozenModels(recipe, { watcher: io, closers: opened });
+      const sampling = { temperature: 0, topP: 1, topK: 0 };
       const question = { id: "asked", dataset: "ask", text, goldAnswers: [], goldPassages: [] };
       if (tokenizer !== undefined && contextLength !== undefined)
         await requirePromptsFit([question], recipe.environment, { tokenizer, contextLength });
@@ -56,7 +61,9 @@ export const askCommand = defineCommand({
         policy,
         retriever,
         environment: recipe.environment,
-        sampling: { temperature: 0, topP: 1, topK: 0 },
+        ranker: ranker?.sampling(sampling),
+        generator: frozen?.generator,
+        sampling,
         tokenizer,
         contextLength,
         question,
