@@ -1,5 +1,6 @@
 /** The shapes and workloads of the engine benchmark: the quickstart's model and SmolLM2-135M's, with random weights. */
 import { type ModelOptions, modelOptionsSchema } from "../src/engine/model-options.ts";
+import type { SamplingWeights } from "../src/engine/weight-quantization.ts";
 
 export type Work =
   /** `steps` optimiser updates on `batch` sequences of `length` tokens. */
@@ -21,6 +22,8 @@ export interface EngineCase {
   readonly about: string;
   readonly model: ModelOptions;
   readonly work: Work;
+  /** Of our weights while we sample; the peer's stay f32. */
+  readonly precision?: SamplingWeights;
 }
 
 const tiny = modelOptionsSchema.parse({
@@ -114,4 +117,13 @@ export const engineCases: readonly EngineCase[] = [
   { name: "decode-135m-1", about: "SmolLM2-135M's shape, one sequence", model: smol, work: decoding(1) },
   { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", model: smol, work: decoding(16) },
   { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", model: smol, work: decoding(32) },
+  ...(["int8", "int4"] as const).flatMap((precision) =>
+    [1, 16].map((batch) => ({
+      name: `decode-135m-${batch}-${precision}`,
+      about: `SmolLM2-135M's shape, sequences: ${batch}, our weights ${precision}`,
+      model: smol,
+      work: decoding(batch),
+      precision,
+    })),
+  ),
 ];

@@ -8,7 +8,6 @@
  */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { parameterCount } from "../src/engine/model-options.ts";
 import type { Bench } from "./bench.ts";
 import { integerOptions } from "./bench.ts";
 import { type EngineCase, engineCases } from "./engine-cases.ts";
@@ -28,7 +27,7 @@ import { Worker, WorkerError } from "./worker.ts";
 
 interface Result extends Comparison {
   readonly case: string;
-  /** Rounds of the peer's other ways to train, or of our other ways to decode, by name. */
+  /** Rounds of the peer's other ways to train, by name. */
   readonly variants: Readonly<Record<string, readonly number[]>>;
   /** Of a training: useful operations per second over those of the fastest matrix product. */
   readonly shareOfProduct: number | undefined;
@@ -97,8 +96,6 @@ const startOurs = (): Worker => new Worker(process.execPath, ["--import", "tsx",
 
 /** The peer's other ways to train. */
 const trainingModes = { "torch.compile": "compile", "bf16 autocast": "bf16" };
-/** Our other ways to decode; the peer stays fp32. */
-const samplingModes = ["int8", "int4"] as const;
 
 /** Operations per second of the faster of both sides' matrix products. */
 async function measureProduct(threads: number, peer: Peer | undefined): Promise<number> {
@@ -120,22 +117,19 @@ interface Setting {
 
 /** Each case has fresh processes on both sides, so that its peak memory is its own. */
 async function measureCase(
-  { name, about, model, work }: EngineCase,
+  { name, about, model, work, precision = "f32" }: EngineCase,
   { rounds, threads, fastestProduct }: Setting,
   peer: Peer | undefined,
 ): Promise<Result> {
   process.stderr.write(`${name}: ${about}\n`);
   const modes = Object.entries(peer !== undefined && work.op === "train" ? trainingModes : {});
   const workers: Record<string, Worker> = { ours: startOurs() };
-  const isLarge = parameterCount(model) > 1e8;
-  if (work.op === "decode" && isLarge) for (const weights of samplingModes) workers[weights] = startOurs();
   if (peer !== undefined)
     for (const side of ["peer", ...modes.map(([mode]) => mode)]) workers[side] = startPeer(peer.python);
   try {
     const sides: Record<string, Side> = {};
     for (const [side, worker] of Object.entries(workers)) {
-      const weights = samplingModes.find((mode) => mode === side);
-      await worker.request("prepare", { model, threads, ...(weights && { samplingWeights: weights }) });
+      await worker.request("prepare", { model, threads, samplingWeights: precision });
       const { op, ...rest } = { ...work, ...(side in trainingModes && { mode: new Map(modes).get(side) }) };
       sides[side] = async () => {
         const { seconds, tokens } = await worker.request(op, rest);
@@ -170,11 +164,6 @@ function markdownRow(result: Result): string[] {
     formatSummary(summarise(ours)),
     peer.length > 0 ? formatSummary(summarise(peer)) : "not measured",
     ratio(peer),
-    ...samplingModes.map((mode) =>
-      variants[mode] && peer.length > 0
-        ? formatSummary(summarise(ratios({ ours: variants[mode], peer })))
-        : "",
-    ),
     ...Object.keys(trainingModes).map((mode) => ratio(variants[mode])),
     shareOfProduct === undefined ? "" : `${Math.round(100 * shareOfProduct)} %`,
     formatBytes(result.ourPeakBytes),
@@ -188,7 +177,6 @@ function render(
   peer: Peer | undefined,
 ): string {
   const others = Object.keys(trainingModes).map((mode) => `ratio to ${mode}`);
-  const rounded = samplingModes.map((mode) => `ratio with ${mode}`);
   const rates = [
     "Forager tokens/s",
     "peer tokens/s",

@@ -28,6 +28,9 @@ export interface LibrarySessionOptions {
   readonly initializers: ReadonlyMap<string, Weight>;
 }
 
+/** As long as the gap between two operators, and no longer. */
+const spinMicroseconds = "100";
+
 /** What is used of the library. All throw `Error` with ONNX Runtime's words. */
 export class RuntimeLibrary {
   readonly #functions: RuntimeFunctions;
@@ -66,8 +69,11 @@ export class RuntimeLibrary {
       this.#check(functions.setOptimizationLevel(settings, everyOptimization));
       // A block planned for each shape that was ever fed lies beside what the first run took, and is hardly faster.
       this.#check(functions.disableMemoryPattern(settings));
-      // Idle threads that spin double the time of a step as soon as anything else runs on the machine.
-      this.#check(functions.addConfiguration(settings, "session.intra_op.allow_spinning", "0"));
+      // Threads that spin until the next operator spare its wake-up (a third of a small model's step); those that spin for
+      // longer double the time of a step as soon as anything else runs on the machine.
+      this.#check(
+        functions.addConfiguration(settings, "session.intra_op.spin_duration_us", spinMicroseconds),
+      );
       if (values.length > 0) {
         const names = this.#addresses([...options.initializers.keys()]);
         const pointers = BigUint64Array.from(values);
