@@ -4,35 +4,36 @@
  * as a graph of element-wise operators the same took three times as long and copies of the largest tensors.
  */
 import type { AdamOptions } from "./engine.ts";
-import { type Parameter, type ParameterSet, zerosLike } from "./parameters.ts";
+import type { Moments } from "./moments.ts";
+import type { Parameter, ParameterSet } from "./parameters.ts";
 
 /** What the optimiser remembers between steps. */
 export interface OptimizerState {
   /** Updates made so far. */
   step: number;
-  readonly firstMoments: ReadonlyMap<string, Parameter>;
-  readonly secondMoments: ReadonlyMap<string, Parameter>;
+  readonly moments: Moments;
 }
 
-/** The state before the first step. */
-export function freshOptimizer(parameters: ParameterSet): OptimizerState {
-  return { step: 0, firstMoments: zerosLike(parameters), secondMoments: zerosLike(parameters) };
-}
-
-/** Updates weights and moments in place and zeroes the gradients; returns the gradient's norm before clipping. */
-export function adamStep({ parameters, gradients, state }: Trained, options: AdamOptions): number {
+/**
+ * Updates weights and moments in place and zeroes the gradients; returns the gradient's norm before clipping. Throws
+ * `FileError` where moments lie in a file; some weights are updated then.
+ */
+export async function adamStep(
+  { parameters, gradients, state }: Trained,
+  options: AdamOptions,
+): Promise<number> {
   state.step++;
   const norm = gradientNorm(gradients);
   const scale = clippingScale(norm, options.maxGradientNorm);
   for (const [name, { shape, data }] of parameters) {
-    const values: ParameterUpdate = {
-      data,
-      gradient: dataOf(gradients, name),
-      first: dataOf(state.firstMoments, name),
-      second: dataOf(state.secondMoments, name),
-    };
     // Decay pulls matrices only: a normalisation's scale has no reason to be small.
-    updateParameter(values, { ...options, step: state.step, scale, hasDecay: shape.length > 1 });
+    const setting = { ...options, step: state.step, scale, hasDecay: shape.length > 1 };
+    const gradient = (gradients.get(name) as Parameter).data;
+    await state.moments.change(name, ({ start, ...moments }) => {
+      const end = start + moments.first.length;
+      const values = { data: data.subarray(start, end), gradient: gradient.subarray(start, end), ...moments };
+      updateParameter(values, setting);
+    });
   }
   return norm;
 }
@@ -42,10 +43,6 @@ export interface Trained {
   readonly parameters: ParameterSet;
   readonly gradients: ParameterSet;
   readonly state: OptimizerState;
-}
-
-function dataOf(set: ParameterSet, name: string): Float32Array {
-  return (set.get(name) as Parameter).data;
 }
 
 /** Euclidean norm of all gradients together. */

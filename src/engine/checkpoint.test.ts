@@ -1,11 +1,13 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CheckpointError, FileError } from "../errors.ts";
+import type { OptimizerState } from "./adam.ts";
 import { readModel, readModelConfig, readOptimizer, writeModel, writeOptimizer } from "./checkpoint.ts";
 import { tinyModel, tinyTokenizer } from "./engine.fixture.ts";
-import { initializeParameters, type Parameter, zerosLike } from "./parameters.ts";
+import { type CreateMoments, momentsInFile, momentsInMemory } from "./moments.ts";
+import { initializeParameters, type Parameter } from "./parameters.ts";
 import { readSafetensors, writeSafetensors } from "./safetensors.ts";
 
 const parameters = initializeParameters(tinyModel, 1);
@@ -189,21 +191,54 @@ describe("a model folder", () => {
 });
 
 describe("the optimiser's state", () => {
-  const state = { step: 7, firstMoments: parameters, secondMoments: zerosLike(parameters) };
+  const read = (create = momentsInMemory) => readOptimizer(folder, parameters, create);
+
+  /** Moments that differ from number to number. */
+  async function someState(create: CreateMoments): Promise<OptimizerState> {
+    const moments = await create(parameters);
+    for (const [name, { data }] of parameters)
+      await moments.change(name, ({ start, first, second }) => {
+        first.set(data.subarray(start, start + first.length));
+        for (const [index, value] of first.entries()) second[index] = value * value;
+      });
+    return { step: 7, moments };
+  }
 
   test("comes back as it was written; a folder with a model alone has none", async () => {
-    expect(await readOptimizer(folder, parameters)).toBeUndefined();
-    await writeOptimizer(folder, state);
-    expect(await readOptimizer(folder, parameters)).toEqual(state);
+    expect(await read()).toBeUndefined();
+    await writeOptimizer(folder, await someState(momentsInMemory));
+    const state = await read();
+    expect(state?.step).toBe(7);
+    await writeOptimizer(join(folder, "again"), state as OptimizerState);
+    const file = "optimizer.safetensors";
+    expect(await readFile(join(folder, "again", file))).toEqual(await readFile(join(folder, file)));
+  });
+
+  test("in a file is written and read as in memory, whatever the length of a piece, and leaves nothing behind", async () => {
+    const inFile = momentsInFile(folder, 100);
+    const before = await readdir(folder);
+    const state = await someState(inFile);
+    expect(await readdir(folder)).toEqual(before);
+    await writeOptimizer(join(folder, "memory"), await someState(momentsInMemory));
+    await writeOptimizer(join(folder, "file"), state);
+    await state.moments.close();
+    const bytes = (name: string): Promise<Buffer> => readFile(join(folder, name, "optimizer.safetensors"));
+    expect(await bytes("file")).toEqual(await bytes("memory"));
+    const again = await readOptimizer(join(folder, "memory"), parameters, inFile);
+    await writeOptimizer(join(folder, "again"), again as OptimizerState);
+    await again?.moments.close();
+    expect(await bytes("again")).toEqual(await bytes("memory"));
   });
 
   test("is refused where it is damaged or of another model", async () => {
-    await writeOptimizer(folder, state);
+    await writeOptimizer(folder, await someState(momentsInMemory));
     await changeTensors("optimizer.safetensors", { [`second.${last}`]: undefined });
-    const call = readOptimizer(folder, parameters);
+    const call = read();
     await expect(call).rejects.toThrow(CheckpointError);
-    await expect(call).rejects.toThrow(`has no second.${last} of shape [16]; use another checkpoint`);
+    await expect(call).rejects.toThrow(
+      `has no second.${last} of type F32 and shape [16]; use another checkpoint`,
+    );
     await writeFile(join(folder, "optimizer.json"), '{"step":-1}');
-    await expect(readOptimizer(folder, parameters)).rejects.toThrow(CheckpointError);
+    await expect(read()).rejects.toThrow(CheckpointError);
   });
 });

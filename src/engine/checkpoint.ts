@@ -10,10 +10,16 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import type { OptimizerState } from "./adam.ts";
 import { configOfModel, modelFromConfig } from "./model-config.ts";
 import type { ModelOptions } from "./model-options.ts";
+import { type CreateMoments, type Moments, momentKinds } from "./moments.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import { readJson } from "./read-json.ts";
 import { readParameters } from "./read-parameters.ts";
-import { readSafetensors, type SafetensorsOptions, writeSafetensors } from "./safetensors.ts";
+import {
+  SafetensorsFile,
+  type SafetensorsOptions,
+  type TensorValues,
+  writeSafetensors,
+} from "./safetensors.ts";
 import { openWeights, weightsFile } from "./sharded-safetensors.ts";
 import type { FloatType } from "./tensor-encoding.ts";
 
@@ -65,38 +71,65 @@ export async function readModelConfig(folder: string): Promise<ModelOptions> {
   return modelFromConfig(path, await readJson(path));
 }
 
-/** Writes the optimiser's state beside a model. */
-export async function writeOptimizer(folder: string, state: OptimizerState): Promise<void> {
-  const moments = new Map<string, Parameter>();
-  for (const [name, moment] of state.firstMoments) moments.set(`first.${name}`, moment);
-  for (const [name, moment] of state.secondMoments) moments.set(`second.${name}`, moment);
+/** Writes the optimiser's state beside a model. Throws `FileError`. */
+export async function writeOptimizer(folder: string, { step, moments }: OptimizerState): Promise<void> {
+  const tensors = new Map<string, TensorValues>();
+  for (const kind of momentKinds)
+    for (const [name, shape] of moments.shapes)
+      tensors.set(`${kind}.${name}`, { shape, data: moments.read(kind, name) });
   await allWritten([
-    writeSafetensors(join(folder, momentsFile), moments),
-    writeFileAtomic(join(folder, optimizerFile), `${JSON.stringify({ step: state.step })}\n`),
+    writeSafetensors(join(folder, momentsFile), tensors),
+    writeFileAtomic(join(folder, optimizerFile), `${JSON.stringify({ step })}\n`),
   ]);
 }
 
-/** Reads the optimiser's state for the given parameters, or nothing where the folder holds a model alone. */
+/**
+ * Reads the optimiser's state for the given parameters into new moments, or nothing where the folder holds a model alone.
+ * Throws `CheckpointError`, `FileError`.
+ */
 export async function readOptimizer(
   folder: string,
   parameters: ParameterSet,
+  createMoments: CreateMoments,
 ): Promise<OptimizerState | undefined> {
   const path = join(folder, optimizerFile);
   if (!(await exists(path))) return undefined;
   const parsed = optimizerSchema.safeParse(await readJson(path));
   if (!parsed.success) throw new CheckpointError(`${path}: ${z.prettifyError(parsed.error)}`);
-  const moments = await readSafetensors(join(folder, momentsFile));
-  const select = (prefix: string): Map<string, Parameter> =>
-    new Map(
-      [...parameters].map(([name, { shape }]) => {
-        const moment = moments.get(prefix + name);
-        if (!moment || moment.shape.join() !== shape.join()) {
-          throw new CheckpointError(
-            `${join(folder, momentsFile)} has no ${prefix}${name} of shape [${shape}]; use another checkpoint`,
-          );
-        }
-        return [name, moment];
-      }),
-    );
-  return { step: parsed.data.step, firstMoments: select("first."), secondMoments: select("second.") };
+  const file = await SafetensorsFile.open(join(folder, momentsFile));
+  try {
+    requireMoments(file, parameters);
+    return { step: parsed.data.step, moments: await readMoments(file, parameters, createMoments) };
+  } finally {
+    await file.close();
+  }
+}
+
+function requireMoments({ path, tensors }: SafetensorsFile, parameters: ParameterSet): void {
+  for (const kind of momentKinds)
+    for (const [name, { shape }] of parameters) {
+      const entry = tensors.get(`${kind}.${name}`);
+      if (entry?.dtype !== "F32" || entry.shape.join() !== shape.join())
+        throw new CheckpointError(
+          `${path} has no ${kind}.${name} of type F32 and shape [${shape}]; use another checkpoint`,
+        );
+    }
+}
+
+async function readMoments(
+  file: SafetensorsFile,
+  parameters: ParameterSet,
+  createMoments: CreateMoments,
+): Promise<Moments> {
+  const moments = await createMoments(parameters);
+  try {
+    for (const name of parameters.keys())
+      await moments.change(name, async (piece) => {
+        for (const kind of momentKinds) await file.readInto(piece[kind], `${kind}.${name}`, piece.start);
+      });
+    return moments;
+  } catch (error) {
+    await moments.close();
+    throw error;
+  }
 }

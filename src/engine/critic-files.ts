@@ -1,31 +1,18 @@
-/** A critic on disk: its own weights, `critic.safetensors`, with the optimiser's state beside them. */
+/** The weights of a critic on disk, `critic.safetensors`; its optimiser's state lies beside them. */
 import { join } from "node:path";
 import { CheckpointError } from "../errors.ts";
-import { allWritten } from "../shared/files.ts";
-import type { OptimizerState } from "./adam.ts";
-import { readOptimizer, writeOptimizer } from "./checkpoint.ts";
 import type { ParameterSet } from "./parameters.ts";
 import { readSafetensors, writeSafetensors } from "./safetensors.ts";
 
 const criticFile = "critic.safetensors";
 
-/** Writes a critic into an existing folder. */
-export async function writeCritic(
-  folder: string,
-  own: ParameterSet,
-  optimizer: OptimizerState | undefined,
-): Promise<void> {
-  await allWritten([
-    writeSafetensors(join(folder, criticFile), own),
-    ...(optimizer ? [writeOptimizer(folder, optimizer)] : []),
-  ]);
+/** Writes a critic's own weights into an existing folder. */
+export async function writeCritic(folder: string, own: ParameterSet): Promise<void> {
+  await writeSafetensors(join(folder, criticFile), own);
 }
 
 /** New arrays with what `writeCritic` wrote, of the names and shapes of `own`. Throws `CheckpointError`, `FileError`. */
-export async function readCritic(
-  folder: string,
-  own: ParameterSet,
-): Promise<{ readonly weights: ParameterSet; readonly optimizer: OptimizerState | undefined }> {
+export async function readCritic(folder: string, own: ParameterSet): Promise<ParameterSet> {
   const path = join(folder, criticFile);
   const weights = await readSafetensors(path);
   const expected = describe(own);
@@ -37,7 +24,7 @@ export async function readCritic(
     throw new CheckpointError(
       `${path}: ${odd} was expected with shape ${expected.get(odd) ?? "none"}, it has ${found.get(odd) ?? "none"}; use a critic of the same model and the same algorithm.critic.trunk`,
     );
-  return { weights, optimizer: await readOptimizer(folder, own) };
+  return weights;
 }
 
 function describe(parameters: ParameterSet): ReadonlyMap<string, string> {

@@ -1,4 +1,5 @@
 /** Extends cached sequences by new tokens: makes the feeds of the decoding graph and stores what it returns. */
+import { releaseArrays } from "../shared/release-arrays.ts";
 import { causalMask, maskedScore } from "./decoder-graph.ts";
 import { createDecodingGraph, type DecodingGraph, type DecodingOptions } from "./decoding-graph.ts";
 import { KeyValueCache } from "./key-value-cache.ts";
@@ -21,17 +22,27 @@ interface Output {
   readonly shape: readonly number[];
 }
 
+/** A graph with what its session may read while it lives. */
+interface OpenGraph extends DecodingGraph {
+  readonly weights: ParameterSet;
+}
+
+export interface DecodingModelOptions extends DecodingOptions {
+  /** Told of weights that are not read any more. */
+  readonly forget?: (weights: ParameterSet) => void;
+}
+
 export class DecodingModel {
   readonly model: ModelOptions;
   readonly #weights: () => Promise<ParameterSet>;
-  readonly #options: DecodingOptions;
-  #graph: DecodingGraph | undefined;
+  readonly #options: DecodingModelOptions;
+  #graph: OpenGraph | undefined;
   /** What the outputs of a call are written into. */
   readonly #buffers = new Map<string, Float32Array>();
   #closing: Promise<void> = Promise.resolve();
 
-  /** `weights` is called whenever a session is made; what it returns is not kept. */
-  constructor(model: ModelOptions, weights: () => Promise<ParameterSet>, options: DecodingOptions) {
+  /** `weights` is called whenever a session is made; what it returns is held as long as that session. */
+  constructor(model: ModelOptions, weights: () => Promise<ParameterSet>, options: DecodingModelOptions) {
     this.model = model;
     this.#weights = weights;
     this.#options = options;
@@ -41,7 +52,19 @@ export class DecodingModel {
   invalidate(): void {
     const graph = this.#graph;
     this.#graph = undefined;
-    this.#closing = this.#closing.then(() => graph?.session.close());
+    if (!graph) return;
+    this.#closing = this.#closing.then(async () => {
+      await graph.session.close();
+      this.#options.forget?.(graph.weights);
+    });
+  }
+
+  /** Forgets the weights and gives back all memory; no call may be under way. */
+  async rest(): Promise<void> {
+    this.invalidate();
+    releaseArrays(this.#buffers.values());
+    this.#buffers.clear();
+    await this.#closing;
   }
 
   /**
@@ -70,12 +93,14 @@ export class DecodingModel {
       ...fresh.map((name, index) => [name, outputs[index] as Output] as const),
     ]);
     await graph.session.run(feeds, [], into);
+    if (source !== cache) source.release();
     for (const [index, { data }] of outputs.entries()) {
       for (const [sequence, { slot, cached, tokens, isIdle }] of extensions.entries()) {
         if (isIdle) continue;
         cache.append(index, slot, { data, sequence, chunk, start: cached, count: tokens.length });
       }
     }
+    if (chunk > 1) releaseArrays(outputs.map(({ data }) => data));
     return logprobs.data;
   }
 
@@ -99,10 +124,10 @@ export class DecodingModel {
 
   async #open(): Promise<DecodingGraph> {
     await this.#closing;
-    this.#graph ??= await createDecodingGraph(this.model, {
-      ...this.#options,
-      weights: await this.#weights(),
-    });
+    if (!this.#graph) {
+      const weights = await this.#weights();
+      this.#graph = { ...(await createDecodingGraph(this.model, { ...this.#options, weights })), weights };
+    }
     return this.#graph;
   }
 }

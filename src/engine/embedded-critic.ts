@@ -4,10 +4,12 @@
  */
 import type { ValueDatum } from "../algorithm/datum.ts";
 import type { ValueLoss } from "../algorithm/loss.ts";
-import { adamStep, freshOptimizer, type OptimizerState } from "./adam.ts";
+import { allWritten } from "../shared/files.ts";
 import { readCritic, writeCritic } from "./critic-files.ts";
 import type { AdamOptions, Critic, CriticOptions, StepReport, ValueReport } from "./engine.ts";
-import { copyParameters, type Parameter, type ParameterSet, zerosLike } from "./parameters.ts";
+import type { CreateMoments } from "./moments.ts";
+import { Optimizer } from "./optimizer.ts";
+import { copyParameters, type Parameter, type ParameterSet } from "./parameters.ts";
 import type { SequenceRunner } from "./sequence-runner.ts";
 import type { TrainedWeights } from "./trained-weights.ts";
 import { valueHead, valueHeadShapes, valueInputs } from "./value-head.ts";
@@ -18,8 +20,9 @@ export interface CriticHost {
   readonly sequences: SequenceRunner;
   /** Where the gradients of a shared trunk are added. */
   readonly gradients: () => ParameterSet;
-  /** Gives the sampler's memory back, which the way back needs. */
+  /** Gives the sampler's memory back where training needs it. */
   readonly rest: () => Promise<void>;
+  readonly createMoments: CreateMoments;
 }
 
 /** The output layer predicts tokens; no value depends on it where it is a table of its own. */
@@ -30,8 +33,7 @@ export class EmbeddedCritic implements Critic {
   readonly #trunk: CriticOptions["trunk"];
   /** What the critic trains and saves, its head last. */
   readonly #own: ParameterSet;
-  readonly #gradients: ParameterSet;
-  #optimizer: OptimizerState | undefined;
+  readonly #optimizer: Optimizer;
 
   /** A fresh critic of the weights of now. */
   constructor(host: CriticHost, { trunk }: CriticOptions) {
@@ -39,10 +41,11 @@ export class EmbeddedCritic implements Critic {
     this.#trunk = trunk;
     const copied = trunk === "own" ? copyParameters(withoutOutput(host.weights.trained)) : [];
     this.#own = new Map([...copied, ...freshHead(host.weights.adapted)]);
-    this.#gradients = zerosLike(this.#own);
+    this.#optimizer = new Optimizer(this.#own, host.createMoments);
   }
 
   async values(batch: readonly Pick<ValueDatum, "inputs">[]): Promise<Float32Array[]> {
+    await this.#host.rest();
     const { sequences, weights } = this.#host;
     return await sequences.values(this.#parameters(), batch, {
       head: valueHead(weights.adapted.model),
@@ -68,27 +71,23 @@ export class EmbeddedCritic implements Critic {
   }
 
   async step(options: AdamOptions): Promise<StepReport> {
-    this.#optimizer ??= freshOptimizer(this.#own);
-    const trained = { parameters: this.#own, gradients: this.#gradients, state: this.#optimizer };
-    return { gradientNorm: adamStep(trained, options) };
+    return await this.#optimizer.step(options);
   }
 
   async save(folder: string): Promise<void> {
-    await writeCritic(folder, this.#own, this.#optimizer);
+    await allWritten([writeCritic(folder, this.#own), this.#optimizer.save(folder)]);
   }
 
   async load(folder: string): Promise<void> {
-    const { weights, optimizer } = await readCritic(folder, this.#own);
+    const weights = await readCritic(folder, this.#own);
+    const state = await this.#optimizer.read(folder);
     for (const [name, { data }] of this.#own) data.set((weights.get(name) as Parameter).data);
-    this.#optimizer = optimizer;
-    this.#forgetGradients();
+    await this.#optimizer.replace(state);
   }
 
   /** Trunk and head run in the engine's sessions. */
-  async close(): Promise<void> {}
-
-  #forgetGradients(): void {
-    for (const { data } of this.#gradients.values()) data.fill(0);
+  async close(): Promise<void> {
+    await this.#optimizer.close();
   }
 
   /** The engine's weights of now, with the critic's own in their place. */
@@ -97,9 +96,10 @@ export class EmbeddedCritic implements Critic {
   }
 
   #gradientsOf(part: "all" | "head"): ParameterSet {
-    if (part === "all" && this.#trunk === "own") return this.#gradients;
+    const { gradients } = this.#optimizer;
+    if (part === "all" && this.#trunk === "own") return gradients;
     const head = [...valueHeadShapes(this.#host.weights.adapted.model).keys()].map(
-      (name) => [name, this.#gradients.get(name) as Parameter] as const,
+      (name) => [name, gradients.get(name) as Parameter] as const,
     );
     return new Map([...(part === "all" ? this.#host.gradients() : []), ...head]);
   }

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -84,6 +84,35 @@ describe("EmbeddedEngine", () => {
       expect(await engine.logprobs(batch)).toEqual(before);
     },
   );
+
+  test("moments in a file make the same weights and checkpoints, bit for bit, and each continues the other's", async () => {
+    const place = await mkdtemp(join(scratch, "moments-"));
+    const inFile = await tinyEngine({ options: { momentsFolder: place } });
+    const inMemory = await tinyEngine();
+    const engines = [inMemory, inFile];
+    const read = (index: number, file: string): Promise<Buffer> =>
+      readFile(join(scratch, `state-${index}`, file));
+    const update = async (each: EmbeddedEngine): Promise<void> => {
+      await each.forwardBackward(batch, { type: "crossEntropy" });
+      await each.step({ ...adam, weightDecay: 0.1, maxGradientNorm: 1 });
+    };
+    try {
+      for (const each of engines) for (let step = 0; step < 3; step++) await update(each);
+      for (const [index, each] of engines.entries()) {
+        await mkdir(join(scratch, `state-${index}`));
+        await each.save(join(scratch, `state-${index}`));
+      }
+      for (const file of ["model.safetensors", "optimizer.safetensors", "optimizer.json"])
+        expect(await read(1, file)).toEqual(await read(0, file));
+      await inMemory.load(join(scratch, "state-1"));
+      await inFile.load(join(scratch, "state-0"));
+      for (const each of engines) await update(each);
+      expect(await inFile.logprobs(batch)).toEqual(await inMemory.logprobs(batch));
+      expect(await readdir(place)).toEqual([]);
+    } finally {
+      for (const each of engines) await each.close();
+    }
+  });
 
   test("ids beyond the tokenizer's, as in a padded table, are never sampled", async () => {
     const padded = await tinyEngine({ model: { vocabularySize: 2 * tinyTokenizer.vocabularySize } });

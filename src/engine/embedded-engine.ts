@@ -1,7 +1,7 @@
 /**
  * The embedded engine: trains and samples a decoder of the Llama family or a relative of it inside this process with ONNX Runtime,
- * as a whole or through adapters (`trained-weights.ts`). Graphs are built when a shape is first met and kept; weights,
- * gradients and moments are arrays of this process that all graphs share.
+ * as a whole or through adapters (`trained-weights.ts`). Graphs are built when a shape is first met and kept; weights
+ * and gradients are arrays of this process that all graphs share.
  */
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
@@ -10,11 +10,9 @@ import type { Policy } from "../rollout/policy.ts";
 import { allWritten } from "../shared/files.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
-import { adamStep, freshOptimizer, type OptimizerState } from "./adam.ts";
 import { defaultCacheMemory } from "./cache-budget.ts";
-import { readOptimizer, writeOptimizer } from "./checkpoint.ts";
 import { DecodingModel } from "./decoding-model.ts";
-import { EmbeddedCritic } from "./embedded-critic.ts";
+import { type CriticHost, EmbeddedCritic } from "./embedded-critic.ts";
 import { EmbeddedPolicy } from "./embedded-policy.ts";
 import type {
   AdamOptions,
@@ -26,16 +24,18 @@ import type {
   StepReport,
 } from "./engine.ts";
 import { type AdapterSetting, openAdapted } from "./lora-weights.ts";
+import { bytesGivenBack } from "./memory-estimate.ts";
 import { type ModelFiles, openModelFiles } from "./model-files.ts";
 import type { ModelOptions } from "./model-options.ts";
 import { locateModel } from "./model-source.ts";
+import { type CreateMoments, momentsInFile, momentsInMemory } from "./moments.ts";
+import { Optimizer } from "./optimizer.ts";
 import {
   copyParameters,
   countParameters,
   initializeParameters,
   type Parameter,
   type ParameterSet,
-  zerosLike,
 } from "./parameters.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 import { type TrainedWeights, wholeWeights } from "./trained-weights.ts";
@@ -53,6 +53,8 @@ export interface EmbeddedEngineOptions extends MemoryLimits {
   readonly samplingWeights?: SamplingWeights;
   /** Where a model is fetched from that is not on this machine; absent: only paths can be opened. */
   readonly hub?: HubOptions;
+  /** Where a nameless file holds the optimiser's moments; absent: they are in memory. */
+  readonly momentsFolder?: string;
 }
 
 interface Parts {
@@ -73,9 +75,8 @@ export class EmbeddedEngine implements Engine {
   readonly #sequences: SequenceRunner;
   readonly #decoding: DecodingModel;
   readonly #policy: EmbeddedPolicy;
-  /** Made when they are first needed: a model that only samples has none. */
-  #gradients: Map<string, Parameter> | undefined;
-  #optimizer: OptimizerState | undefined;
+  readonly #createMoments: CreateMoments;
+  readonly #optimizer: Optimizer;
 
   private constructor({ weights, tokenizer, name }: Parts, options: EmbeddedEngineOptions) {
     const { adapted, all, trained } = weights;
@@ -85,14 +86,27 @@ export class EmbeddedEngine implements Engine {
     this.parameterCount = countParameters(all);
     this.trainableParameterCount = countParameters(trained);
     this.#weights = weights;
+    const { momentsFolder } = options;
+    this.#createMoments = momentsFolder === undefined ? momentsInMemory : momentsInFile(momentsFolder);
+    this.#optimizer = new Optimizer(trained, this.#createMoments);
     this.trainingPlan = planTraining(
-      { model: this.model, parameters: this.parameterCount, trained: this.trainableParameterCount },
+      {
+        model: this.model,
+        parameters: this.parameterCount,
+        trained: this.trainableParameterCount,
+        momentsOnDisk: momentsFolder !== undefined,
+      },
       options,
     );
     this.#sequences = new SequenceRunner(adapted, { threads: options.threads, ...this.trainingPlan });
     const precision = options.samplingWeights ?? "f32";
     const bits = bitsOf(precision);
-    this.#decoding = new DecodingModel(this.model, weights.merged, { threads: options.threads, bits });
+    const { threads } = options;
+    this.#decoding = new DecodingModel(this.model, () => this.#weightsToSample(), {
+      threads,
+      bits,
+      forget: weights.forgetMerged,
+    });
     this.#policy = new EmbeddedPolicy({
       identity: { type: "embedded", model: name, ...(bits && { weights: precision }) },
       model: this.#decoding,
@@ -165,33 +179,40 @@ export class EmbeddedEngine implements Engine {
     return this.#policy;
   }
 
+  /** Training and sampling take turns where both together would take much more memory. */
+  async #weightsToSample(): Promise<ParameterSet> {
+    if (this.#takesTurns) await this.#sequences.rest();
+    return await this.#weights.merged();
+  }
+
+  async #restSampler(): Promise<void> {
+    if (this.#takesTurns) await this.#policy.rest();
+  }
+
+  get #takesTurns(): boolean {
+    return bytesGivenBack(this.trainingPlan.memory) > 0;
+  }
+
   async logprobs(batch: readonly Datum[]): Promise<Float32Array[]> {
+    await this.#restSampler();
     return await this.#sequences.logprobs(this.#weights.all, batch);
   }
 
   async forwardBackward(batch: readonly Datum[], loss: Loss): Promise<LossReport> {
-    const { all, trained } = this.#weights;
     // Of no use after the step that follows, and the way back needs the memory.
     await this.#policy.rest();
-    this.#gradients ??= zerosLike(trained);
-    return await this.#sequences.forwardBackward(all, batch, {
-      loss,
-      gradients: this.#gradients,
-    });
+    const { gradients } = this.#optimizer;
+    return await this.#sequences.forwardBackward(this.#weights.all, batch, { loss, gradients });
   }
 
   async step(options: AdamOptions): Promise<StepReport> {
-    const { trained } = this.#weights;
-    this.#optimizer ??= freshOptimizer(trained);
-    this.#gradients ??= zerosLike(trained);
-    const all = { parameters: trained, gradients: this.#gradients, state: this.#optimizer };
-    const gradientNorm = adamStep(all, options);
+    // A step that fails leaves weights that are new in part: the sampler must not go on with those of before.
     this.#policy.invalidate();
-    return { gradientNorm };
+    return await this.#optimizer.step(options);
   }
 
   async resetOptimizer(): Promise<void> {
-    this.#optimizer = undefined;
+    await this.#optimizer.reset();
   }
 
   async save(folder: string): Promise<void> {
@@ -199,7 +220,7 @@ export class EmbeddedEngine implements Engine {
     await allWritten([
       this.#weights.save(folder, this.tokenizer),
       writeTokenizer(folder, this.tokenizer),
-      ...(this.#optimizer ? [writeOptimizer(folder, this.#optimizer)] : []),
+      this.#optimizer.save(folder),
     ]);
   }
 
@@ -207,10 +228,9 @@ export class EmbeddedEngine implements Engine {
     const { trained } = this.#weights;
     // All is read before anything changes, so that a damaged folder leaves the engine as it was.
     const saved = await this.#weights.read(folder);
-    const optimizer = await readOptimizer(folder, trained);
+    const state = await this.#optimizer.read(folder);
     for (const [name, { data }] of trained) data.set((saved.get(name) as Parameter).data);
-    this.#optimizer = optimizer;
-    this.#forgetGradients();
+    await this.#optimizer.replace(state);
     this.#policy.invalidate();
   }
 
@@ -218,25 +238,28 @@ export class EmbeddedEngine implements Engine {
     const { all, trained } = this.#weights;
     // Only what is trained can change; frozen weights are shared.
     const frozen = new Map([...all, ...copyParameters(trained)]);
-    return { logprobs: (batch) => this.#sequences.logprobs(frozen, batch) };
+    return {
+      logprobs: async (batch) => {
+        await this.#restSampler();
+        return await this.#sequences.logprobs(frozen, batch);
+      },
+    };
   }
 
   async critic(options: CriticOptions): Promise<Critic> {
-    const gradients = (): ParameterSet => {
-      this.#gradients ??= zerosLike(this.#weights.trained);
-      return this.#gradients;
+    const host: CriticHost = {
+      weights: this.#weights,
+      sequences: this.#sequences,
+      gradients: () => this.#optimizer.gradients,
+      rest: () => this.#restSampler(),
+      createMoments: this.#createMoments,
     };
-    const [weights, sequences] = [this.#weights, this.#sequences];
-    const rest = (): Promise<void> => this.#policy.rest();
-    return new EmbeddedCritic({ weights, sequences, gradients, rest }, options);
-  }
-
-  #forgetGradients(): void {
-    for (const { data } of this.#gradients?.values() ?? []) data.fill(0);
+    return new EmbeddedCritic(host, options);
   }
 
   async close(): Promise<void> {
     await this.#sequences.close();
     await this.#decoding.close();
+    await this.#optimizer.close();
   }
 }

@@ -76,7 +76,9 @@ export class EmbeddedPolicy implements Policy {
   async rest(): Promise<void> {
     // The loop that gave out the last completion ends in the turn after.
     await nextTurn();
-    if (!this.#isRunning) this.invalidate();
+    if (this.#isRunning) return;
+    this.invalidate();
+    await this.#model.rest();
   }
 
   forget(): void {

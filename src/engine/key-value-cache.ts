@@ -4,6 +4,7 @@
  * rows without a copy. Slots have lengths of their own; rows beyond a slot's length are masked by the caller.
  */
 import { assert } from "../errors.ts";
+import { releaseArrays } from "../shared/release-arrays.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 
 const empty = new Float32Array();
@@ -66,9 +67,17 @@ export class KeyValueCache {
         }
       target.#buffers[index] = buffer;
       this.#buffers[index] = empty;
+      releaseArrays([source]);
     }
     this.#capacity = 0;
     return target;
+  }
+
+  /** Gives its memory back; no run may be reading it. */
+  release(): void {
+    releaseArrays(this.#buffers);
+    this.#buffers.fill(empty);
+    this.#capacity = 0;
   }
 
   /** Copies the first `rows` rows of slot `from` of `source` into slot `to`. */

@@ -4,6 +4,7 @@
  */
 import { CheckpointError } from "../errors.ts";
 import { canonicalJson } from "../shared/hash.ts";
+import { releaseArrays } from "../shared/release-arrays.ts";
 import { initializeAdapters } from "./lora.ts";
 import {
   hashParameters,
@@ -77,6 +78,10 @@ function adaptedWeights({ model, base, adapters, config, threads }: AdaptedParts
     all: new Map([...base, ...adapters]),
     trained: adapters,
     merged: () => mergeAdapters(base, adapters, { model, lora, threads }),
+    forgetMerged: (merged) => {
+      const made = [...merged].filter(([name, { data }]) => data !== base.get(name)?.data);
+      releaseArrays(made.map(([, { data }]) => data));
+    },
     save: async (folder) => {
       await writeAdapters(folder, config, adapters);
       await writeBaseIdentity(folder, { model, hash: hash() });

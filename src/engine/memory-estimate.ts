@@ -4,21 +4,47 @@
  * layer there and back, and of one piece of a head, since nothing else is computed at once.
  */
 import { headSize, type ModelOptions, parameterCount } from "./model-options.ts";
+import type { SamplingWeights } from "./weight-quantization.ts";
 
 const floatBytes = 4;
 
 /** Node with ONNX Runtime and its sessions, without a model. */
 export const runtimeBytes = 165e6;
 
-/** Weights twice (our arrays and the copy that is packed for fast products), keys and values of all slots. */
-export function samplingBytes(
+/** How a model is sampled. */
+export interface SamplingShape {
+  /** Sequences at once, and most tokens of each. */
+  readonly slots: number;
+  readonly tokens: number;
+  /** Bytes that keys and values may take; absent: as many as they need. */
+  readonly cacheMemory?: number;
+  /** Absent: f32. */
+  readonly weights?: SamplingWeights;
+}
+
+/** The model's weights, and what sampling takes beside them. */
+export function samplingBytes(model: ModelOptions, shape: SamplingShape): number {
+  return floatBytes * parameterCount(model) + samplerBytes(model, shape);
+}
+
+/** Bytes for each weight of the copy that is packed for fast products, with the room between its parts; of fewer bits with scales and offsets. */
+const packedBytes: Readonly<Record<SamplingWeights, number>> = { f32: 5.4, int8: 2.6, int4: 1.5 };
+/** Most tokens that are read at once. */
+const prefillTokens = 4096;
+
+/** What sampling takes beside the weights: their packed copy, keys and values, and what reading a prompt computes. */
+export function samplerBytes(
   model: ModelOptions,
-  { slots, tokens }: { readonly slots: number; readonly tokens: number },
+  { slots, tokens, cacheMemory = Number.POSITIVE_INFINITY, weights = "f32" }: SamplingShape,
 ): number {
-  const { layers, keyValueHeads, vocabularySize } = model;
-  const cache = 2 * layers * keyValueHeads * headSize(model) * slots * tokens;
+  const { layers, width, heads, keyValueHeads, feedForward, vocabularySize } = model;
+  const keysAndValues = 2 * layers * keyValueHeads * headSize(model);
+  // A prefill works on a copy of at least one slot.
+  const cache = Math.min(cacheMemory, floatBytes * keysAndValues * (slots + 1) * tokens);
   const logits = 2 * slots * vocabularySize;
-  return floatBytes * (2 * parameterCount(model) + cache + logits);
+  const perToken = keysAndValues + 4 * width + 3 * feedForward + heads * tokens;
+  const prefill = Math.min(prefillTokens, slots * tokens) * perToken;
+  return packedBytes[weights] * parameterCount(model) + cache + floatBytes * (logits + prefill);
 }
 
 /** What is trained: a model, how many numbers it has in all, and how many of them have gradients and moments. */
@@ -62,6 +88,15 @@ export function trainingMemory(shape: TrainedShape, microBatch: MicroBatchShape)
   const runtime = runtimeBytes;
   const peak = weights + gradients + moments + activations + workspace + runtime;
   return { weights, gradients, moments, activations, workspace, runtime, peak };
+}
+
+/** Below this, training keeps its sessions and arrays while the model is sampled; to make them anew takes some hundredths of a second. */
+const keptWhileSampling = 256e6;
+
+/** Bytes of `memory` that training gives back before the model is sampled; it has the sampler give back its own before it goes on. */
+export function bytesGivenBack({ activations, workspace }: TrainingMemory): number {
+  const bytes = activations + workspace;
+  return bytes > keptWhileSampling ? bytes : 0;
 }
 
 /** Numbers that a layer keeps for each token: its queries, keys, values, attended values, middle, gate and up. */

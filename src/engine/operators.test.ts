@@ -59,11 +59,6 @@ const cases: readonly Case[] = [
       }),
   },
   {
-    name: "gatherRows with a row taken twice",
-    build: (g) => operators.gatherRows(g, g.parameter("table", [4, 3]), g.input("indexes", [3], "int64")),
-    feeds: { indexes: integers([2, 0, 2], [3]) },
-  },
-  {
     name: "rmsNorm",
     build: (g) => operators.rmsNorm(g, g.parameter("x", [3, 4]), g.parameter("w", [4]), 1e-5),
   },

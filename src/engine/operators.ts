@@ -104,21 +104,11 @@ export function batchedProduct(graph: Graph, a: Tensor, b: Tensor, options: Batc
   });
 }
 
-/** Rows of a table (V, D) for integer indexes (N): (N, D). */
+/** Rows of a table (V, D) for integer indexes (N): (N, D). There is no way back through it. */
 export function gatherRows(graph: Graph, table: Tensor, indexes: Tensor): Tensor {
-  const [rows, width] = table.shape as [Dimension, Dimension];
+  const [, width] = table.shape as [Dimension, Dimension];
   const [count] = indexes.shape as [Dimension];
-  return graph.node("Gather", [table, indexes], [count, width], {
-    attributes: { axis: 0 },
-    backward: (gradient) => {
-      const zeros = graph.node("ConstantOfShape", [graph.shape(table.shape)], table.shape);
-      const column = graph.node("Unsqueeze", [indexes, graph.integers([1])], [count, 1], { type: "int64" });
-      const scattered = graph.node("ScatterND", [zeros, column, gradient], [rows, width], {
-        attributes: { reduction: "add" },
-      });
-      return [scattered, undefined];
-    },
-  });
+  return graph.node("Gather", [table, indexes], [count, width], { attributes: { axis: 0 } });
 }
 
 /** RMS normalisation over the last dimension with a learned scale (Zhang & Sennrich, 2019). */

@@ -3,8 +3,31 @@
  * scaled by. Rows are many as in training, or few as in decoding, where reading the weights takes the time.
  */
 import { Graph } from "./graph.ts";
+import type { ModelOptions } from "./model-options.ts";
 import { linear } from "./operators.ts";
 import { Session } from "./session.ts";
+import type { MachineSpeed } from "./time-estimate.ts";
+
+/** How a model's products are measured. */
+export interface Probe {
+  readonly model: Pick<ModelOptions, "width" | "feedForward">;
+  readonly threads: number;
+  /** Sequences that are sampled at once. */
+  readonly slots: number;
+  /** Milliseconds of a clock that only rises. */
+  readonly now: () => number;
+  /** By that clock, of each of two measurements. */
+  readonly seconds: number;
+}
+
+/** The speed of products of a model's size, by the seconds of the probe's clock. */
+export async function measureSpeed({ model, slots, ...setting }: Probe): Promise<MachineSpeed> {
+  const shape = { inner: model.width, columns: model.feedForward };
+  return {
+    training: await productRate({ rows: 1024, ...shape }, setting),
+    sampling: await productRate({ rows: slots, ...shape }, setting),
+  };
+}
 
 export interface ProductShape {
   readonly rows: number;

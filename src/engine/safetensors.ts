@@ -7,7 +7,7 @@ import { z } from "zod";
 import { assert, CheckpointError } from "../errors.ts";
 import { writeFileAtomic } from "../shared/files.ts";
 import { decodeBfloat16, decodeFloat16 } from "./half-floats.ts";
-import type { Parameter, ParameterSet } from "./parameters.ts";
+import type { Parameter } from "./parameters.ts";
 import { encodedLength, encodePieces, type FloatType, floatEncodings } from "./tensor-encoding.ts";
 import { OpenFile, type TensorEntry, type TensorSource } from "./tensor-file.ts";
 
@@ -30,16 +30,22 @@ export interface SafetensorsOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Writes named float32 arrays. Throws `FileError`, or the signal's reason. */
+/** A tensor to write, its values at once or piece by piece. */
+export interface TensorValues {
+  readonly shape: readonly number[];
+  readonly data: Float32Array | AsyncIterable<Float32Array>;
+}
+
+/** Writes named float32 tensors. Throws `FileError`, the signal's reason, or what giving out the pieces throws. */
 export async function writeSafetensors(
   path: string,
-  tensors: ParameterSet,
+  tensors: ReadonlyMap<string, TensorValues>,
   { dtype = "F32", signal }: SafetensorsOptions = {},
 ): Promise<void> {
   let offset = 0;
   const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
-  for (const [name, { shape, data }] of tensors) {
-    const bytes = encodedLength(data.length, floatEncodings[dtype]);
+  for (const [name, { shape }] of tensors) {
+    const bytes = encodedLength(countOf(shape), floatEncodings[dtype]);
     header[name] = { dtype, shape, data_offsets: [offset, offset + bytes] };
     offset += bytes;
   }
@@ -51,13 +57,19 @@ export async function writeSafetensors(
 }
 
 /** The file piece by piece. */
-function* chunks(
+async function* chunks(
   prefix: Buffer,
-  tensors: ParameterSet,
+  tensors: ReadonlyMap<string, TensorValues>,
   { dtype, signal }: SafetensorsOptions & { readonly dtype: FloatType },
-): Iterable<Uint8Array> {
+): AsyncIterable<Uint8Array> {
   yield prefix;
-  for (const { data } of tensors.values()) yield* encodePieces(data, floatEncodings[dtype], signal);
+  for (const { data } of tensors.values())
+    for await (const piece of data instanceof Float32Array ? [data] : data)
+      yield* encodePieces(piece, floatEncodings[dtype], signal);
+}
+
+function countOf(shape: readonly number[]): number {
+  return shape.reduce((a, b) => a * b, 1);
 }
 
 /** Reads all tensors of a file as float32. Throws `CheckpointError` that names file and tensor. */
@@ -102,6 +114,14 @@ export class SafetensorsFile implements TensorSource {
     if (entry.dtype === "F32") return await this.#file.readFloats(entry);
     const decode = halves[entry.dtype as keyof typeof halves];
     return await this.#file.readValues(entry, { size: 1, bytes: 2, decode });
+  }
+
+  /** Fills `target` with values of an F32 tensor, from value `start` on. Throws `CheckpointError`, `FileError`. */
+  async readInto(target: Float32Array, name: string, start: number): Promise<void> {
+    const entry = this.tensors.get(name);
+    assert(entry?.dtype === "F32", `${this.path} has no ${name} of type F32`);
+    const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
+    await this.#file.read(bytes, entry.start + start * target.BYTES_PER_ELEMENT);
   }
 
   async close(): Promise<void> {
@@ -158,7 +178,7 @@ function checkEntry(path: string, { name, start, dtype, shape, data_offsets }: R
       `${path}: ${name} holds values of type ${dtype}, only F32, F16 and BF16 are supported; convert the model to one of them`,
     );
   }
-  const count = shape.reduce((a, b) => a * b, 1);
+  const count = countOf(shape);
   if (to - from !== count * width)
     throw damaged(
       path,

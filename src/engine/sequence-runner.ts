@@ -153,11 +153,17 @@ export class SequenceRunner {
     return { loss, values, paddedTokens: computed };
   }
 
+  /** Gives back sessions and arrays, which the next call makes anew. */
+  async rest(): Promise<void> {
+    await this.#alone(async () => {
+      await this.#trunk.close();
+      await this.#heads.close();
+      this.#rows.clear();
+    });
+  }
+
   async close(): Promise<void> {
-    await this.#last;
-    await this.#trunk.close();
-    await this.#heads.close();
-    this.#rows.clear();
+    await this.rest();
   }
 
   /** The hidden states of the selected places (M, width). */

@@ -71,6 +71,7 @@ export class SlotPool<Entry> {
   /** Forgets everything that is cached. */
   clear(): void {
     this.#slots = [];
+    this.#cache.release();
     this.#cache = new KeyValueCache(this.#model, 0, 0);
   }
 

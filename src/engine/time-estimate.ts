@@ -22,36 +22,62 @@ const fullHeadSize = 64;
 /** The share of the speed of products that reading a prompt reaches, and a step of sampling. */
 const prefillShare = 0.67;
 const samplingShare = 0.6;
-/** Seconds to update one weight: about 30 bytes are read and written. */
+/** Seconds to update one weight: about 30 bytes are read and written, or 16 more where moments lie on disk. */
 const updateSeconds = 8e-9;
+const diskUpdateSeconds = 16e-9;
 
-/** Seconds of one update on `tokens` tokens in sequences of `time`, of which `selected` pass through the output layer. */
+/** Whole sequences that go through the model. */
+export interface SequenceWork {
+  readonly tokens: number;
+  /** Tokens of a sequence. */
+  readonly time: number;
+  /** Tokens that pass through the output layer. */
+  readonly selected: number;
+}
+
+/** Seconds of one update on sequences. */
 export function trainingSeconds(
   shape: TrainedShape,
-  work: {
-    readonly tokens: number;
-    readonly time: number;
-    readonly selected: number;
-    readonly keptLayers: number;
-  },
+  work: SequenceWork & { readonly keptLayers: number },
   speed: MachineSpeed,
 ): number {
-  const { model } = shape;
+  const { model, trained } = shape;
   const { tokens, time, selected, keptLayers } = work;
-  const isWhole = shape.trained === shape.parameters;
+  const isWhole = trained === shape.parameters;
   // There, back to the inputs, and back to the weights: adapters are too small to count.
   const passes = isWhole ? 3 : 2;
   const again = model.layers - Math.min(model.layers, keptLayers);
-  const weights = 2 * layerWeights(model);
-  const size = headSize(model);
-  const attended = 2 * model.heads * size * time * Math.max(1, fullHeadSize / size);
-  const others =
-    scoreOperations * model.heads * time + vectorOperations * 7 * (model.width + model.feedForward);
+  const { weights, attended, others, head } = operationsOf(model, time);
   // Attention: two products there, one of them again and four back.
   const layers =
     model.layers * (passes * weights + 7 * attended + others) + again * (weights + 2 * attended + others / 3);
-  const head = passes * 2 * model.width * model.vocabularySize;
-  return (tokens * layers + selected * head) / speed.training + updateSeconds * shape.trained;
+  const update = (shape.momentsOnDisk ? diskUpdateSeconds : updateSeconds) * trained;
+  return (tokens * layers + selected * passes * head) / speed.training + update;
+}
+
+/** Seconds to ask for log-probabilities or values of sequences: there and not back. */
+export function inferenceSeconds(
+  { model }: Pick<TrainedShape, "model">,
+  { tokens, time, selected }: SequenceWork,
+  speed: MachineSpeed,
+): number {
+  const { weights, attended, others, head } = operationsOf(model, time);
+  return (tokens * model.layers * (weights + 2 * attended + others / 3) + selected * head) / speed.training;
+}
+
+/** Operations for each token: of one layer's products there, of one of its two products of attention, of all that is no product there and back; and of the head there. */
+function operationsOf(
+  model: ModelOptions,
+  time: number,
+): Readonly<Record<"weights" | "attended" | "others" | "head", number>> {
+  const { heads, width, feedForward, vocabularySize } = model;
+  const size = headSize(model);
+  return {
+    weights: 2 * layerWeights(model),
+    attended: 2 * heads * size * time * Math.max(1, fullHeadSize / size),
+    others: scoreOperations * heads * time + vectorOperations * 7 * (width + feedForward),
+    head: 2 * width * vocabularySize,
+  };
 }
 
 /** Seconds to sample `tokens` tokens in all, `slots` at once, in a context of `context` tokens on average. */

@@ -20,6 +20,8 @@ export interface TrainedWeights {
   readonly trained: ParameterSet;
   /** The weights of a plain model that computes what this one does now, to sample from. */
   merged(): Promise<ParameterSet>;
+  /** Gives back the arrays that `merged` made; nothing may be reading them. */
+  forgetMerged(merged: ParameterSet): void;
   /** Writes what is trained, and of what it is, into an existing folder. */
   save(folder: string, tokenizer: Tokenizer): Promise<void>;
   /** New arrays with the values that `save` wrote. Throws `CheckpointError` where they are of another model. */
@@ -33,6 +35,7 @@ export function wholeWeights(model: ModelOptions, parameters: ParameterSet): Tra
     all: parameters,
     trained: parameters,
     merged: async () => parameters,
+    forgetMerged: () => undefined,
     save: (folder, tokenizer) => writeModel(folder, { model, tokenizer }, parameters),
     read: (folder) => readWhole(folder, model),
   };

@@ -9,7 +9,7 @@ import { FileError } from "../errors.ts";
 /** Replaces `path` by `data` in one step; a crash leaves the old file or the new one. Throws `FileError`. */
 export async function writeFileAtomic(
   path: string,
-  data: string | Uint8Array | Iterable<Uint8Array>,
+  data: string | Uint8Array | Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
 ): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
   try {
@@ -17,7 +17,7 @@ export async function writeFileAtomic(
     const handle = await open(temporary, "w");
     try {
       if (typeof data === "string" || data instanceof Uint8Array) await handle.writeFile(data);
-      else for (const piece of data) await handle.appendFile(piece);
+      else for await (const piece of data) await handle.appendFile(piece);
       await handle.sync();
     } finally {
       await handle.close();

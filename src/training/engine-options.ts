@@ -1,16 +1,18 @@
 /** The options of the embedded engine that a recipe asks for. */
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism, tmpdir, totalmem } from "node:os";
 import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngineOptions } from "../engine/embedded-engine.ts";
 import { byteSize } from "../shared/byte-size.ts";
 import { episodeTokens } from "./episode-tokens.ts";
 
-/** Threads default to all cores; there are slots for all episodes of a step, 32 to 128. */
-export function engineOptions({
-  engine,
-  stages,
-  environment,
-}: Pick<Recipe, "engine" | "stages"> & Partial<Pick<Recipe, "environment">>): EmbeddedEngineOptions {
+/**
+ * Threads default to all cores; there are slots for all episodes of a step, 32 to 128. Moments that are to lie on disk lie in
+ * `folder`, which must exist by the first step.
+ */
+export function engineOptions(
+  { engine, stages, environment }: Pick<Recipe, "engine" | "stages"> & Partial<Pick<Recipe, "environment">>,
+  folder: string = tmpdir(),
+): EmbeddedEngineOptions {
   const episodes = stages.map((stage) =>
     stage.type === "reinforcement" ? stage.questionsPerStep * stage.algorithm.groupSize : 0,
   );
@@ -22,6 +24,7 @@ export function engineOptions({
     maxSlots: Math.min(128, Math.max(32, ...episodes)),
     cacheMemory: byteSize(engine.cacheMemory) as number,
     samplingWeights: engine.samplingWeights,
+    ...(engine.optimizerState === "disk" && { momentsFolder: folder }),
   };
 }
 

@@ -5,6 +5,7 @@ import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
 import { findCodec } from "../environment/codecs.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
 import { prepareQuestion, renderPrompt } from "../environment/prompt.ts";
+import { rankingTags } from "../environment/ranking-codec.ts";
 import { ConfigError } from "../errors.ts";
 import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
@@ -13,26 +14,28 @@ import { hubSettings, type Watcher } from "./hub-settings.ts";
 import { corpusOf } from "./open-retriever.ts";
 import { allPassages, type TrainingData } from "./setup.ts";
 
-/** The engine of a recipe with what it trains: all weights, or with `engine.lora` adapters. Throws what `openEngine` throws. */
+/**
+ * The engine of a recipe with what it trains: all weights, or with `engine.lora` adapters. `folder` is where it may keep what
+ * does not fit into memory; absent: a folder for temporary files. A fresh tokenizer knows `tags` beside those of the codec. Throws what `openEngine` throws.
+ */
 export async function createEngine(
   recipe: Recipe,
   data: TrainingData,
-  watcher?: Watcher,
+  setting: Watcher & { readonly folder?: string; readonly tags?: readonly string[] } = {},
 ): Promise<EmbeddedEngine> {
   const { seed, engine } = recipe;
   const model = trainableModel(recipe.model);
   const { EmbeddedEngine } = await embeddedEngine();
   if (model.type === "pretrained") {
-    if (engine.lora === undefined) return await openEngine(model.source, recipe, watcher);
-    const hub = hubSettings(process.env, watcher);
-    const setting = { lora: engine.lora, seed };
-    return await EmbeddedEngine.adapt(model.source, setting, { ...engineOptions(recipe), hub });
+    const options = { ...engineOptions(recipe, setting.folder), hub: hubSettings(process.env, setting) };
+    if (engine.lora === undefined) return await EmbeddedEngine.open(model.source, options);
+    return await EmbeddedEngine.adapt(model.source, { lora: engine.lora, seed }, options);
   }
   const { type: _, ...options } = model;
-  const tokenizer = await trainTokenizer(recipe, data);
+  const tokenizer = await trainTokenizer(recipe, data, setting.tags ?? rankingTagsOf(recipe));
   // A small corpus has fewer pieces than were asked for; an id without a piece must never be sampled.
   const shape = { ...options, vocabularySize: tokenizer.vocabularySize };
-  return await EmbeddedEngine.create(shape, { tokenizer, seed }, engineOptions(recipe));
+  return await EmbeddedEngine.create(shape, { tokenizer, seed }, engineOptions(recipe, setting.folder));
 }
 
 /**
@@ -54,12 +57,21 @@ function embeddedEngine(): Promise<typeof import("../engine/embedded-engine.ts")
   return import("../engine/embedded-engine.ts");
 }
 
+/** The tags of rankings, where the agent's model writes them too. */
+function rankingTagsOf({ ranker }: Recipe): readonly string[] {
+  return ranker?.type === "generative" && ranker.weights === "shared" ? rankingTags : [];
+}
+
 /** Passages and questions that the tokenizer of a fresh model learns from; more change little. */
 const tokenizerPassages = 20_000;
 const tokenizerQuestions = 5_000;
 
 /** A byte-pair tokenizer trained on passages and questions as the model will see them. */
-async function trainTokenizer(recipe: Recipe, data: TrainingData): Promise<BytePairTokenizer> {
+async function trainTokenizer(
+  recipe: Recipe,
+  data: TrainingData,
+  tags: readonly string[],
+): Promise<BytePairTokenizer> {
   const { model, environment } = recipe;
   if (model.type !== "fresh")
     throw new ConfigError("only a fresh model trains a tokenizer", { path: "model.type" });
@@ -74,7 +86,7 @@ async function trainTokenizer(recipe: Recipe, data: TrainingData): Promise<ByteP
     .map(({ text }) => renderPrompt(environment, { question: prepareQuestion(text), information: "" }));
   return trainBytePair([...passages, ...questions], {
     vocabularySize: model.vocabularySize,
-    specialTokens: findCodec(environment.codec).tags,
+    specialTokens: [...new Set([...findCodec(environment.codec).tags, ...tags])],
   });
 }
 
