@@ -7,6 +7,7 @@ import type { AdamOptions } from "../src/engine/engine.ts";
 import type { ModelOptions } from "../src/engine/model-options.ts";
 import type { SamplingWeights } from "../src/engine/weight-quantization.ts";
 import { type Random, random } from "../src/shared/random.ts";
+import { processorClock } from "../src/training/processor-clock.ts";
 import type { Work } from "./engine-cases.ts";
 import { idsOnly } from "./ids-only.ts";
 import { productRate } from "./matrix-product.ts";
@@ -17,6 +18,7 @@ type Request =
       readonly model: ModelOptions;
       readonly threads: number;
       readonly samplingWeights?: SamplingWeights;
+      readonly momentsFolder?: string;
     }
   | { readonly op: "peak" }
   | { readonly op: "product"; readonly threads: number }
@@ -37,9 +39,15 @@ const adam: AdamOptions = {
 let prepared: EmbeddedEngine | undefined;
 const chance = random(1, "bench");
 
-async function prepare({ model, threads, samplingWeights = "f32" }: Prepare): Promise<object> {
+async function prepare({ model, threads, samplingWeights = "f32", momentsFolder }: Prepare): Promise<object> {
   const setting = { tokenizer: idsOnly(model.vocabularySize), seed: 1 };
-  const options = { threads, tokenBudget: 4096, maxSlots: 64, samplingWeights };
+  const options = {
+    threads,
+    tokenBudget: 4096,
+    maxSlots: 64,
+    samplingWeights,
+    ...(momentsFolder && { momentsFolder }),
+  };
   prepared = await EmbeddedEngine.create(model, setting, options);
   return { parameters: prepared.parameterCount };
 }
@@ -53,11 +61,16 @@ async function train({ batch, length, steps }: Extract<Work, { op: "train" }>): 
   const size = engine().tokenizer.vocabularySize;
   const data = Array.from({ length: batch }, () => randomDatum(chance, length, size));
   const start = performance.now();
+  const processorStart = processorClock();
   for (let step = 0; step < steps; step++) {
     await engine().forwardBackward(data, { type: "crossEntropy" });
     await engine().step(adam);
   }
-  return { seconds: (performance.now() - start) / 1000, tokens: steps * batch * length };
+  return {
+    seconds: (performance.now() - start) / 1000,
+    processorSeconds: (processorClock() - processorStart) / 1000,
+    tokens: steps * batch * length,
+  };
 }
 
 function randomDatum(source: Random, length: number, vocabularySize: number): Datum {

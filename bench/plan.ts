@@ -1,23 +1,26 @@
 /**
- * What `forager plan` says of a training step against what is then measured, in a fresh process for each case: maximum
- * resident size after two updates, and the seconds of the second. Speed of products is probed right before and after.
+ * What `forager plan` says against what is then measured, in a fresh process for each case. A training step: maximum
+ * resident size after two updates, and the second's seconds, of the wall clock and of the processor; the latter can be
+ * compared on a busy machine too. A recipe (`plan-recipes.ts`): a short training as a user starts it. The speed of products
+ * is probed right before and after.
  */
-import { availableParallelism } from "node:os";
-import { performance } from "node:perf_hooks";
+import { availableParallelism, tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { trainingMemory } from "../src/engine/memory-estimate.ts";
 import { type ModelOptions, modelOptionsSchema, parameterCount } from "../src/engine/model-options.ts";
-import { productRate } from "../src/engine/product-probe.ts";
 import { trainingSeconds } from "../src/engine/time-estimate.ts";
 import { type Bench, integerOptions } from "./bench.ts";
 import { formatBytes, markdownTable } from "./measure.ts";
+import { type Comparison, type Cost, probedAround, type Speeds } from "./plan-comparison.ts";
+import { measureRecipe, recipeCases } from "./plan-recipes.ts";
 import { Worker } from "./worker.ts";
 
-interface PlanCase {
+interface StepCase {
   readonly name: string;
   readonly model: ModelOptions;
   readonly batch: number;
   readonly length: number;
+  readonly momentsOnDisk?: boolean;
 }
 
 const smol = {
@@ -39,78 +42,81 @@ const small = {
   keyValueHeads: 4,
   feedForward: 768,
 };
+const model135m = modelOptionsSchema.parse(smol);
 
-const cases: readonly PlanCase[] = [
+const stepCases: readonly StepCase[] = [
   { name: "small", model: modelOptionsSchema.parse(small), batch: 4, length: 512 },
-  { name: "135m-512", model: modelOptionsSchema.parse(smol), batch: 2, length: 512 },
-  { name: "135m-1024", model: modelOptionsSchema.parse(smol), batch: 2, length: 1024 },
+  { name: "135m-512", model: model135m, batch: 2, length: 512 },
+  { name: "135m-512-disk", model: model135m, batch: 2, length: 512, momentsOnDisk: true },
+  { name: "135m-1024", model: model135m, batch: 2, length: 1024 },
 ];
+const names = [...stepCases, ...recipeCases].map(({ name }) => name);
 
 export const planBench: Bench = {
   name: "plan",
-  about: "planned against measured memory and time of a training step",
-  options: `[--threads CORES] [--cases ${cases.map(({ name }) => name).join(",")}]`,
+  about: "planned against measured memory and time of a training step, and of short trainings of recipes",
+  options: `[--threads CORES] [--cases ${names.join(",")}]`,
   async run(args) {
-    const { threads, cases: names } = integerOptions(args, { threads: availableParallelism() });
-    const chosen = cases.filter(({ name }) => names === undefined || names.split(",").includes(name));
-    const results = [];
-    for (const one of chosen) results.push(await measure(one, threads));
+    const { threads, cases } = integerOptions(args, { threads: availableParallelism() });
+    const isChosen = ({ name }: { readonly name: string }): boolean =>
+      cases === undefined || cases.split(",").includes(name);
+    const results: Comparison[] = [];
+    for (const one of stepCases.filter(isChosen)) results.push(await measureStep(one, threads));
+    for (const one of recipeCases.filter(isChosen)) results.push(await measureRecipe(one, threads));
     const rows = results.map(({ name, planned, measured }) => [
       name,
       formatBytes(planned.bytes),
       formatBytes(measured.bytes),
       (planned.bytes / measured.bytes).toFixed(2),
-      planned.seconds.toFixed(1),
-      measured.seconds.toFixed(1),
-      (planned.seconds / measured.seconds).toFixed(2),
+      ...compared(planned.seconds, measured.seconds),
+      ...compared(planned.processorSeconds, measured.processorSeconds),
     ]);
     const head = ["case", "planned peak", "measured", "ratio", "planned s", "measured s", "ratio"];
-    return { markdown: markdownTable(head, rows), data: { threads, results } };
+    const processor = ["planned processor s", "measured processor s", "ratio"];
+    return { markdown: markdownTable([...head, ...processor], rows), data: { threads, results } };
   },
 };
 
-interface Cost {
-  readonly bytes: number;
-  readonly seconds: number;
+function compared(planned: number | undefined, measured: number | undefined): string[] {
+  if (planned === undefined || measured === undefined) return ["", "", ""];
+  return [planned.toFixed(1), measured.toFixed(1), (planned / measured).toFixed(2)];
 }
 
-async function measure(
-  { name, model, batch, length }: PlanCase,
-  threads: number,
-): Promise<{ readonly name: string; readonly planned: Cost; readonly measured: Cost }> {
-  const before = await probe(model, threads);
+async function measureStep(one: StepCase, threads: number): Promise<Comparison> {
+  const { result: measured, speeds } = await probedAround({ model: one.model, threads }, () =>
+    twoUpdates(one, threads),
+  );
+  return { name: one.name, planned: planStep(one, speeds), measured };
+}
+
+/** The second update's time, and the peak of both. */
+async function twoUpdates({ model, batch, length, momentsOnDisk }: StepCase, threads: number): Promise<Cost> {
   const path = fileURLToPath(new URL("engine-worker.ts", import.meta.url));
   const worker = new Worker(process.execPath, ["--import", "tsx", path]);
   try {
-    await worker.request("prepare", { model, threads });
-    const step = async (): Promise<number> =>
-      Number((await worker.request("train", { batch, length, steps: 1 })).seconds);
-    await step();
-    const seconds = await step();
-    const bytes = Number((await worker.request("peak")).bytes);
-    const rate = (before + (await probe(model, threads))) / 2;
-    return { name, planned: plan(model, { batch, length, rate }), measured: { bytes, seconds } };
+    await worker.request("prepare", { model, threads, ...(momentsOnDisk && { momentsFolder: tmpdir() }) });
+    await worker.request("train", { batch, length, steps: 1 });
+    const { seconds, processorSeconds } = await worker.request("train", { batch, length, steps: 1 });
+    const { bytes } = await worker.request("peak");
+    return {
+      bytes: Number(bytes),
+      seconds: Number(seconds),
+      processorSeconds: Number(processorSeconds),
+    };
   } finally {
     worker.close();
   }
 }
 
-function probe({ width, feedForward }: ModelOptions, threads: number): Promise<number> {
-  const shape = { rows: 1024, inner: width, columns: feedForward };
-  return productRate(shape, { threads, now: () => performance.now(), seconds: 2 });
-}
-
-function plan(
-  model: ModelOptions,
-  { batch, length, rate }: { readonly batch: number; readonly length: number; readonly rate: number },
-): Cost {
+function planStep({ model, batch, length, momentsOnDisk = false }: StepCase, speeds: Speeds): Cost {
   const parameters = parameterCount(model);
-  const shape = { model, parameters, trained: parameters };
+  const shape = { model, parameters, trained: parameters, momentsOnDisk };
   const tokens = batch * length;
   const { layers: keptLayers } = model;
   const work = { tokens, time: length, selected: tokens, keptLayers };
   return {
     bytes: trainingMemory(shape, { tokens, time: length, keptLayers }).peak,
-    seconds: trainingSeconds(shape, work, { training: rate, sampling: rate }),
+    seconds: trainingSeconds(shape, work, speeds.wall),
+    processorSeconds: trainingSeconds(shape, work, speeds.processor),
   };
 }

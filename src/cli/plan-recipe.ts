@@ -3,14 +3,13 @@ import { loadRecipe } from "../config/load-recipe.ts";
 import { trainableModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { ModelOptions } from "../engine/model-options.ts";
-import type { MachineSpeed } from "../engine/time-estimate.ts";
 import { formatDuration } from "../reporting/progress.ts";
 import { engineOptions } from "../training/engine-options.ts";
 import { episodeTokens, promptAllowance } from "../training/episode-tokens.ts";
 import { hubSettings } from "../training/hub-settings.ts";
 import {
   checkpointBytes,
-  checkpointsBytes,
+  diskBytes,
   gigabytes,
   type MemoryPlan,
   memoryProblem,
@@ -18,6 +17,7 @@ import {
   planStages,
   type StagePlan,
 } from "../training/plan-training.ts";
+import { processorClock } from "../training/processor-clock.ts";
 import type { CommandIo, CommandResult } from "./command.ts";
 
 /** Whether `forager plan` was given a recipe and not a corpus. */
@@ -34,15 +34,26 @@ export async function planRecipe(
   const recipe = await loadRecipe(path, { overrides });
   const model = await shapeOf(recipe, io);
   const memory = planMemory(recipe, model);
-  const stages = planStages(recipe, memory, await measureSpeed(recipe, model, io));
-  const problem = memoryProblem(recipe, memory);
-  print(recipe, { memory, stages, problem }, io);
-  return { json: planJson(recipe, { memory, stages, problem }), exitCode: problem === undefined ? 0 : 1 };
+  const { threads, maxSlots } = engineOptions(recipe);
+  const probe = { model, threads, slots: maxSlots, seconds: probeSeconds };
+  const { measureSpeed } = await import("../engine/product-probe.ts");
+  const wall = await measureSpeed({ ...probe, now: io.progress.now });
+  const processor = await measureSpeed({ ...probe, now: processorClock });
+  const plan: Plan = {
+    memory,
+    stages: planStages(recipe, memory, wall),
+    processorStages: planStages(recipe, memory, processor),
+    problem: memoryProblem(recipe, memory),
+  };
+  print(recipe, plan, io);
+  return { json: planJson(recipe, plan), exitCode: plan.problem === undefined ? 0 : 1 };
 }
 
 interface Plan {
   readonly memory: MemoryPlan;
   readonly stages: readonly StagePlan[];
+  /** The same with seconds of the processor, all cores together, which other work on the machine changes little. */
+  readonly processorStages: readonly StagePlan[];
   readonly problem: string | undefined;
 }
 
@@ -66,21 +77,13 @@ async function shapeOf(recipe: Recipe, io: CommandIo): Promise<ModelOptions> {
   return files.model;
 }
 
-/** Seconds of each of the two measurements. */
-const probeSeconds = 0.7;
+/** Seconds of each of the four measurements. */
+const probeSeconds = 0.5;
 
-async function measureSpeed(recipe: Recipe, model: ModelOptions, io: CommandIo): Promise<MachineSpeed> {
-  const { productRate } = await import("../engine/product-probe.ts");
-  const { threads, maxSlots } = engineOptions(recipe);
-  const setting = { threads, now: io.progress.now, seconds: probeSeconds };
-  const shape = { inner: model.width, columns: model.feedForward };
-  return {
-    training: await productRate({ rows: 1024, ...shape }, setting),
-    sampling: await productRate({ rows: maxSlots, ...shape }, setting),
-  };
-}
-
-function planJson(recipe: Recipe, { memory, stages, problem }: Plan): Record<string, unknown> {
+function planJson(
+  recipe: Recipe,
+  { memory, stages, processorStages, problem }: Plan,
+): Record<string, unknown> {
   const { training, shape, copies, sampler, budget, peak, available } = memory;
   const seconds = stages.reduce((sum, { steps, secondsPerStep }) => sum + steps * secondsPerStep, 0);
   return {
@@ -94,6 +97,7 @@ function planJson(recipe: Recipe, { memory, stages, problem }: Plan): Record<str
     memoryBudgetBytes: budget,
     availableBytes: available,
     secondsPerStep: stages.at(-1)?.secondsPerStep,
+    processorSecondsPerStep: processorStages.at(-1)?.secondsPerStep,
     seconds,
     parameters: shape.parameters,
     trainedParameters: shape.trained,
@@ -101,8 +105,8 @@ function planJson(recipe: Recipe, { memory, stages, problem }: Plan): Record<str
     keptLayers: training.keptLayers,
     layers: shape.model.layers,
     longestEpisodeTokens: episodeTokens(recipe.environment),
-    checkpointBytes: checkpointBytes(shape),
-    diskBytes: checkpointsBytes(recipe, shape),
+    checkpointBytes: checkpointBytes(recipe, shape),
+    diskBytes: diskBytes(recipe, shape),
     stages,
   };
 }
@@ -117,7 +121,8 @@ function print(recipe: Recipe, { memory, stages, problem }: Plan, io: CommandIo)
   io.print(
     `  training  ${gigabytes(parts.peak)}: weights ${gigabytes(parts.weights)}, gradients ${gigabytes(parts.gradients)}, moments ${gigabytes(parts.moments)}, activations ${gigabytes(parts.activations)}, workspace ${gigabytes(parts.workspace)}`,
   );
-  io.print(`  sampling  ${gigabytes(sampler)} more; copies ${gigabytes(copies)}`);
+  const inTurns = parts.peak + copies + sampler > peak ? ", most of it in turns with training" : "";
+  io.print(`  sampling  ${gigabytes(sampler)}${inTurns}; copies ${gigabytes(copies)}`);
   const again = shape.model.layers - training.keptLayers;
   io.print(
     `micro-batch ${training.tokenBudget} tokens, ${again === 0 ? "no layer is computed twice" : `${again} of ${shape.model.layers} layers are computed twice`}`,
@@ -127,7 +132,7 @@ function print(recipe: Recipe, { memory, stages, problem }: Plan, io: CommandIo)
       `${name.padEnd(11)} ${steps} steps of ${formatDuration(1000 * secondsPerStep)}, ${formatDuration(1000 * steps * secondsPerStep)} in all; a step trains on about ${tokensPerStep} tokens and samples ${sampledTokensPerStep}`,
     );
   io.print(
-    `disk        ${gigabytes(checkpointsBytes(recipe, shape))} for checkpoints of ${gigabytes(checkpointBytes(shape))}`,
+    `disk        ${gigabytes(diskBytes(recipe, shape))}, a checkpoint ${gigabytes(checkpointBytes(recipe, shape))}`,
   );
   io.print(
     `episodes are taken as half as long as they may be (${episodeTokens(recipe.environment)} tokens with a prompt of ${promptAllowance}); give or take a fifth`,

@@ -1,10 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { tinyRecipe } from "../../test/tiny-recipe.ts";
-import { parseRecipe } from "../config/load-recipe.ts";
+import { loadRecipe, parseRecipe } from "../config/load-recipe.ts";
 import type { Recipe } from "../config/recipe.ts";
 import { knownModels } from "../engine/known-models.ts";
+import { parameterCount } from "../engine/model-options.ts";
 import { EngineError } from "../errors.ts";
-import { checkpointBytes, memoryProblem, planMemory, planStages, requireMemory } from "./plan-training.ts";
+import {
+  checkpointBytes,
+  diskBytes,
+  type MemoryPlan,
+  memoryProblem,
+  planMemory,
+  planStages,
+  requireMemory,
+} from "./plan-training.ts";
 
 const tiny = (overrides: readonly string[] = []): Recipe =>
   parseRecipe(tinyRecipe, { file: "tiny.yaml", overrides });
@@ -17,7 +26,65 @@ describe("the plan of a recipe", () => {
     expect(shape.trained).toBe(shape.parameters);
     expect(training.memory.weights).toBe(4 * shape.parameters);
     expect(training.memory.moments).toBe(8 * shape.trained);
-    expect(checkpointBytes(shape)).toBe(12 * shape.trained);
+    expect(checkpointBytes(tiny(), shape)).toBe(12 * shape.trained);
+  });
+
+  test("takes 8 bytes less for each trained number with moments on disk, which are there instead", () => {
+    const [memory, disk] = ["memory", "disk"].map((place) => {
+      const recipe = tiny([`engine.optimizerState=${place}`]);
+      const plan = planMemory(recipe, smol);
+      return { peak: plan.training.memory.peak, disk: diskBytes(recipe, plan.shape) };
+    });
+    expect((memory?.peak as number) - (disk?.peak as number)).toBe(8 * parameterCount(smol));
+    expect((disk?.disk as number) - (memory?.disk as number)).toBe(8 * parameterCount(smol));
+  });
+
+  test("counts a critic with a trunk of its own: 16 bytes for each trained number, and a second pass", async () => {
+    const file = "recipes/lab-ppo.yaml";
+    const [own, shared] = await Promise.all(
+      ["own", "shared"].map(async (trunk) => {
+        const recipe = await loadRecipe(file, { overrides: [`stages.ppo.algorithm.critic.trunk=${trunk}`] });
+        return { recipe, plan: planMemory(recipe, smol) };
+      }),
+    );
+    const trained = parameterCount(smol);
+    expect((own?.plan.peak as number) - (shared?.plan.peak as number)).toBe(16 * trained);
+    const seconds = (type: "ppo" | "rejectionSampling"): number => {
+      const { recipe, plan } = own as { recipe: Recipe; plan: MemoryPlan };
+      const stages = recipe.stages.map((stage) =>
+        stage.type !== "reinforcement" || type === "ppo"
+          ? stage
+          : { ...stage, algorithm: { type, groupSize: 1, threshold: 1, epochs: 1 } },
+      ) as Recipe["stages"];
+      return planStages({ ...recipe, stages }, plan, speed).at(-1)?.secondsPerStep as number;
+    };
+    expect(seconds("ppo")).toBeGreaterThan(1.5 * seconds("rejectionSampling"));
+  });
+
+  test("has large models trained and sampled in turns, small ones keep what both need", () => {
+    const { peak, training, sampler, copies } = planMemory(tiny(), smol);
+    const { activations, workspace } = training.memory;
+    const resident = training.memory.peak - activations - workspace + copies;
+    expect(peak).toBeCloseTo(resident + Math.max(activations + workspace, sampler), 0);
+    const small = planMemory(tiny(), { ...smol, layers: 1, width: 32, feedForward: 32, vocabularySize: 300 });
+    expect(small.peak).toBe(small.training.memory.peak + small.copies + small.sampler);
+  });
+
+  test("counts the model that adapters are merged into to sample, and the keys and values that may be kept", () => {
+    const sampler = (...overrides: string[]): number => planMemory(tiny(overrides), smol).sampler;
+    const projections = parameterCount(smol) - smol.vocabularySize * smol.width - 61 * smol.width;
+    expect(sampler("engine.lora.rank=4") - sampler()).toBe(4 * projections);
+    expect(sampler("engine.cacheMemory=1kB")).toBeLessThan(sampler());
+    expect(sampler("engine.samplingWeights=int4")).toBeLessThan(sampler());
+  });
+
+  test("of the recipe for a real model stays within 6 GB", async () => {
+    const recipe = await loadRecipe("recipes/smollm2-135m.yaml");
+    const plan = planMemory(recipe, smol);
+    expect(plan.training.fits).toBe(true);
+    expect(plan.peak).toBeLessThan(5.7e9);
+    const disk = await loadRecipe("recipes/smollm2-135m.yaml", { overrides: ["engine.optimizerState=disk"] });
+    expect(planMemory(disk, smol).peak).toBeLessThan(plan.peak);
   });
 
   test("refuses a budget that is too small with the numbers and what to change", () => {

@@ -3,13 +3,19 @@
  * checkpoints. Memory follows from the shape of the model; time from the measured speed of matrix products and from
  * episodes half as long as they may be, which only a run can correct.
  */
+import { klOf } from "../algorithm/options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { Stage } from "../config/stage-options.ts";
-import { tokenBytes } from "../engine/cache-budget.ts";
-import { adapterShapes } from "../engine/lora.ts";
-import { samplingBytes, type TrainedShape } from "../engine/memory-estimate.ts";
+import { adaptedProjections, adapterShapes } from "../engine/lora.ts";
+import { bytesGivenBack, samplerBytes, type TrainedShape } from "../engine/memory-estimate.ts";
 import { type ModelOptions, parameterCount } from "../engine/model-options.ts";
-import { type MachineSpeed, samplingSeconds, trainingSeconds } from "../engine/time-estimate.ts";
+import {
+  inferenceSeconds,
+  type MachineSpeed,
+  type SequenceWork,
+  samplingSeconds,
+  trainingSeconds,
+} from "../engine/time-estimate.ts";
 import { planTraining, type TrainingPlan } from "../engine/training-plan.ts";
 import { EngineError } from "../errors.ts";
 import { engineOptions, machineMemory, memoryBudget } from "./engine-options.ts";
@@ -23,9 +29,9 @@ export interface MemoryPlan {
   readonly budget: number;
   /** Frozen copies and critics that stay beside what is trained. */
   readonly copies: number;
-  /** The sampler's copy of the weights, and its keys and values; nothing where no stage samples. */
+  /** The sampler's copies of the weights, keys and values. Every training evaluates, so that every one samples. */
   readonly sampler: number;
-  /** All that is resident at once. */
+  /** Most that is resident at once: large models are trained and sampled in turns (`bytesGivenBack`). */
   readonly peak: number;
   /** What this machine has. */
   readonly available: number;
@@ -34,10 +40,11 @@ export interface MemoryPlan {
 /** The shape of what a recipe trains of a model. */
 export function trainedShape({ engine }: Pick<Recipe, "engine">, model: ModelOptions): TrainedShape {
   const parameters = parameterCount(model);
-  if (engine.lora === undefined) return { model, parameters, trained: parameters };
+  const momentsOnDisk = engine.optimizerState === "disk";
+  if (engine.lora === undefined) return { model, parameters, trained: parameters, momentsOnDisk };
   let trained = 0;
   for (const shape of adapterShapes(model, engine.lora).values()) trained += shape.reduce((a, b) => a * b, 1);
-  return { model, parameters: parameters + trained, trained };
+  return { model, parameters: parameters + trained, trained, momentsOnDisk };
 }
 
 /** Memory from the shape alone. */
@@ -45,31 +52,49 @@ export function planMemory(recipe: Recipe, model: ModelOptions): MemoryPlan {
   const shape = trainedShape(recipe, model);
   const options = engineOptions(recipe);
   const training = planTraining(shape, options);
-  const copies = 4 * shape.trained * copiesOf(recipe.stages);
-  const sampler = samplerBytes(recipe, model);
-  const peak = training.memory.peak + copies + sampler;
+  const copies = 4 * shape.trained * copiesOf(recipe.stages, shape);
+  const sampler = samplerOf(recipe, model);
+  const inTurns = Math.min(sampler, bytesGivenBack(training.memory));
+  const peak = training.memory.peak + copies + sampler - inTurns;
   const budget = memoryBudget(recipe.engine);
   return { shape, training, budget, copies, sampler, peak, available: machineMemory() };
 }
 
-/** Numbers beside each trained one: one for a frozen reference, four for a critic with a trunk of its own. */
-function copiesOf(stages: readonly Stage[]): number {
-  const algorithms = stages.flatMap((stage) => (stage.type === "reinforcement" ? [stage.algorithm] : []));
-  const hasReference = algorithms.some(({ kl }) => kl);
-  const hasCritic = algorithms.some((options) => options.type === "ppo" && options.critic.trunk === "own");
-  return (hasReference ? 1 : 0) + (hasCritic ? 4 : 0);
+/** Numbers beside each trained one: one for a frozen reference; weights, gradients and moments for a critic of its own. */
+function copiesOf(stages: readonly Stage[], { momentsOnDisk }: TrainedShape): number {
+  const critic = momentsOnDisk ? 2 : 4;
+  return (stages.some(hasReference) ? 1 : 0) + (hasOwnCritic(stages) ? critic : 0);
 }
 
-/** Every training evaluates, so that every one samples. */
-function samplerBytes(recipe: Recipe, model: ModelOptions): number {
-  const { maxSlots, cacheMemory } = engineOptions(recipe);
-  const tokens = Math.min(model.contextLength, episodeTokens(recipe.environment));
-  const slots = Math.min(
-    maxSlots,
-    Math.max(1, Math.floor((cacheMemory as number) / (tokens * tokenBytes(model)))),
+function hasReference(stage: Stage): boolean {
+  if (stage.type !== "reinforcement" || stage.algorithm.type === "rejectionSampling") return false;
+  return klOf(stage.algorithm) !== undefined;
+}
+
+function hasOwnCritic(stages: readonly Stage[]): boolean {
+  return stages.some(
+    (stage) =>
+      stage.type === "reinforcement" &&
+      stage.algorithm.type === "ppo" &&
+      stage.algorithm.critic.trunk === "own",
   );
-  const weights = 4 * parameterCount(model);
-  return samplingBytes(model, { slots, tokens }) - weights;
+}
+
+/** The packed copy of the weights, with adapters that of what they are merged into, and keys and values. */
+function samplerOf(recipe: Recipe, model: ModelOptions): number {
+  const { maxSlots, cacheMemory } = engineOptions(recipe);
+  const { lora, samplingWeights } = recipe.engine;
+  const merged = lora ? adaptedProjections(model, lora) : [];
+  const mergedWeights = merged.reduce((sum, { shape: [rows, columns] }) => sum + rows * columns, 0);
+  return (
+    4 * mergedWeights +
+    samplerBytes(model, {
+      slots: maxSlots,
+      tokens: Math.min(model.contextLength, episodeTokens(recipe.environment)),
+      cacheMemory: cacheMemory as number,
+      weights: samplingWeights,
+    })
+  );
 }
 
 /** Throws `EngineError` with the numbers and what to change where a training cannot fit. */
@@ -110,46 +135,63 @@ export interface StagePlan {
   readonly secondsPerStep: number;
 }
 
-/** Time of every stage, evaluations and checkpoints not counted. */
-export function planStages(recipe: Recipe, plan: MemoryPlan, speed: MachineSpeed): StagePlan[] {
+/** Time of every stage, evaluations and checkpoints not counted; of episodes whose length is known, or half as long as they may be. */
+export function planStages(
+  recipe: Recipe,
+  plan: MemoryPlan,
+  { episode = typicalEpisode(recipe, plan.shape.model), ...speed }: MachineSpeed & { episode?: Episode },
+): StagePlan[] {
   const { shape, training } = plan;
-  const episode = typicalEpisode(recipe, shape.model);
   return recipe.stages.map((stage) => {
     const { name, type, steps } = stage;
     const isSupervised = stage.type === "supervised";
     const episodes = isSupervised ? stage.batchSize : stage.questionsPerStep * stage.algorithm.groupSize;
-    const epochs = isSupervised ? 1 : stage.algorithm.epochs;
     const tokens = episodes * episode.tokens;
-    const sampled = isSupervised ? 0 : episodes * episode.policyTokens;
-    const work = {
-      tokens,
-      time: episode.tokens,
-      selected: episodes * episode.policyTokens,
-      keptLayers: training.keptLayers,
-    };
-    const trained = epochs * trainingSeconds(shape, work, speed);
-    const prefilled = isSupervised ? 0 : tokens - sampled;
-    const sampling = samplingSeconds(
-      shape.model,
-      { tokens: sampled, prefilled, context: episode.tokens / 2 },
-      speed,
-    );
+    const selected = episodes * episode.policyTokens;
+    const work = { tokens, time: episode.tokens, selected, keptLayers: training.keptLayers };
+    const update = updateSeconds(stage, { shape, work, speed });
+    const sampled = isSupervised ? 0 : selected;
+    const reading = { tokens: sampled, prefilled: tokens - sampled, context: episode.tokens / 2 };
     return {
       name,
       type,
       steps,
       tokensPerStep: Math.round(tokens),
       sampledTokensPerStep: Math.round(sampled),
-      secondsPerStep: trained + sampling,
+      secondsPerStep: update + (isSupervised ? 0 : samplingSeconds(shape.model, reading, speed)),
     };
   });
 }
 
+interface UpdateWork {
+  readonly shape: TrainedShape;
+  readonly work: SequenceWork & { readonly keptLayers: number };
+  readonly speed: MachineSpeed;
+}
+
+/** Updates of a step, with what a critic and a frozen reference add: a second pass, and what they say before. */
+function updateSeconds(stage: Stage, { shape, work, speed }: UpdateWork): number {
+  const policy = trainingSeconds(shape, work, speed);
+  if (stage.type === "supervised") return policy;
+  const { algorithm } = stage;
+  // A value head is one row of numbers.
+  const valued = { ...work, selected: 0 };
+  const isPpo = algorithm.type === "ppo";
+  const critic = isPpo ? trainingSeconds(shape, valued, speed) : 0;
+  const before =
+    (isPpo ? inferenceSeconds(shape, valued, speed) : 0) +
+    (hasReference(stage) ? inferenceSeconds(shape, work, speed) : 0);
+  return algorithm.epochs * (policy + critic) + before;
+}
+
+/** Tokens of an episode, prompt included, and of those the policy's. */
+export interface Episode {
+  readonly tokens: number;
+  readonly policyTokens: number;
+}
+
 /** Half of the turns and observations that are allowed, after a prompt. */
-function typicalEpisode(
-  { environment }: Recipe,
-  { contextLength }: ModelOptions,
-): { readonly tokens: number; readonly policyTokens: number } {
+function typicalEpisode({ environment }: Recipe, { contextLength }: ModelOptions): Episode {
   const { mode, maxSearches, maxTurnTokens } = environment;
   const most = Math.min(contextLength, episodeTokens(environment));
   const turns = mode === "search" || mode === "planner" ? maxSearches + 1 : 1;
@@ -157,12 +199,13 @@ function typicalEpisode(
   return { tokens, policyTokens: Math.min(tokens, (turns * maxTurnTokens) / 2) };
 }
 
-/** Bytes of one checkpoint: what is trained with its two moments. */
-export function checkpointBytes({ trained }: TrainedShape): number {
-  return 12 * trained;
+/** Bytes of one checkpoint: what is trained with its two moments, and as much for a critic with a trunk of its own. */
+export function checkpointBytes({ stages }: Pick<Recipe, "stages">, { trained }: TrainedShape): number {
+  return 12 * trained * (hasOwnCritic(stages) ? 2 : 1);
 }
 
-/** Bytes of all checkpoints that lie in a run at once: those kept, the best, and the one being written. */
-export function checkpointsBytes({ checkpoint }: Recipe, shape: TrainedShape): number {
-  return (checkpoint.keep + 2) * checkpointBytes(shape);
+/** Bytes of what a run keeps on disk at once: checkpoints (those kept, the best, and the one being written), and moments that lie there. */
+export function diskBytes(recipe: Recipe, shape: TrainedShape): number {
+  const moments = shape.momentsOnDisk ? 8 * shape.trained * (hasOwnCritic(recipe.stages) ? 2 : 1) : 0;
+  return (recipe.checkpoint.keep + 2) * checkpointBytes(recipe, shape) + moments;
 }

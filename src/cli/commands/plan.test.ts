@@ -53,6 +53,19 @@ test("too little memory is refused by plan and by train, with the numbers and wh
   expect(trained.stderr).toMatch(reason);
 });
 
+test("the recipe for a real model is planned within 6 GB without downloading it, and passes a dry run", async () => {
+  const path = fileURLToPath(new URL("../../../recipes/smollm2-135m.yaml", import.meta.url));
+  const { code, json } = await runForTest("plan", path, "--json");
+  const plan = json as Record<string, number>;
+  expect(plan.peakBytes).toBeLessThan(6e9);
+  expect(code).toBe((plan.peakBytes as number) > (plan.availableBytes as number) ? 1 : 0);
+  expect(plan.parameters).toBe(134_515_008);
+  expect(plan.processorSecondsPerStep).toBeGreaterThan(0);
+  const dry = await runForTest("train", path, "--dry-run", "--json");
+  expect(dry).toMatchObject({ code: 0 });
+  expect(JSON.stringify(dry.json)).toContain('"cacheMemory":"1.5GB"');
+});
+
 test("a recipe is planned alone", async () => {
   const { code, stderr } = await runForTest("plan", recipe, "passages.jsonl");
   expect(code).toBe(2);
