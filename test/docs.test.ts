@@ -16,7 +16,13 @@ import { bm25OptionsSchema } from "../src/retrieval/lexical/bm25.ts";
 
 const root = join(import.meta.dirname, "..");
 const algorithmPages = pages("docs/algorithms");
-const allPages = [...pages("."), ...pages("docs"), ...algorithmPages, ...pages("docs/decisions")];
+const allPages = [
+  ...pages("."),
+  ...pages("docs"),
+  ...algorithmPages,
+  ...pages("docs/decisions"),
+  ...pages("docs/reproductions"),
+];
 
 function pages(folder: string): string[] {
   return readdirSync(join(root, folder))
@@ -53,7 +59,7 @@ describe.each(algorithmPages)("%s", (page) => {
 
   test("names only metric keys that exist", () => {
     const rooms =
-      /`((?:reward|advantage|search|turn|length|loss|gradient|optimizer|kl|clip|critic|ratio|entropy|group|parity|stop|time|rate|memory|evaluation)\/\w+)`/g;
+      /`((?:reward|advantage|search|turn|length|loss|gradient|optimizer|kl|clip|critic|ratio|entropy|group|parity|stop|time|rate|memory|evaluation|deficiency|validation)\/\w+)`/g;
     const named = [...read(page).matchAll(rooms)].map((match) => match[1] as string);
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((key) => !isMetricKey(key))).toEqual([]);
@@ -102,7 +108,9 @@ function words(line: string): string[] {
   return [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, a, b, c]) => a ?? b ?? (c as string));
 }
 
-const recipes = readdirSync(join(root, "recipes")).map((file) => `recipes/${file}`);
+const recipes = readdirSync(join(root, "recipes"), { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".yaml"))
+  .map((file) => `recipes/${file}`);
 
 test("command lines are found where they are shown", () => {
   expect(commandLines(read("docs/algorithms/bm25.md"))).toContain("index corpus.jsonl --out indexes/corpus");

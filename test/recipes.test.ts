@@ -1,6 +1,6 @@
 /** Every recipe that ships is right, and the documentation of recipes is what the schema says. */
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadRecipe, parseRecipe, resolvedYaml } from "../src/config/load-recipe.ts";
 import { recipeSchema } from "../src/config/recipe.ts";
@@ -10,9 +10,10 @@ import { type SchemaNode, schemaTree, variants } from "../src/config/schema-tree
 const root = join(import.meta.dirname, "..");
 
 describe("recipes", () => {
-  test.each(readdirSync(join(root, "recipes")))("%s loads and survives being resolved", async (file) => {
+  const files = readdirSync(join(root, "recipes"), { recursive: true, encoding: "utf8" });
+  test.each(files.filter((file) => file.endsWith(".yaml")))("%s loads and survives being resolved", async (file) => {
     const recipe = await loadRecipe(join(root, "recipes", file));
-    expect(`${recipe.name}.yaml`).toBe(file);
+    expect(`${recipe.name}.yaml`).toBe(basename(file));
     expect(parseRecipe(resolvedYaml(recipe), { file })).toEqual(recipe);
   });
 });

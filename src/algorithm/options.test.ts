@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { algorithmOptionsSchema, criticLoss, type PpoOptions, policyLoss } from "./options.ts";
+import { algorithmOptionsSchema, criticLoss, type GrpoOptions, type PpoOptions, policyLoss } from "./options.ts";
 
 test("nothing set means masked GRPO without a KL term", () => {
-  const options = algorithmOptionsSchema.parse({});
+  const options = algorithmOptionsSchema.parse({}) as GrpoOptions;
   expect(options).toEqual({
     type: "grpo",
     groupSize: 8,
@@ -18,7 +18,7 @@ test("nothing set means masked GRPO without a KL term", () => {
 });
 
 test("a KL term reaches the loss", () => {
-  const options = algorithmOptionsSchema.parse({ kl: { coefficient: 0.001 } });
+  const options = algorithmOptionsSchema.parse({ kl: { coefficient: 0.001 } }) as GrpoOptions;
   expect(policyLoss(options)).toMatchObject({ kl: { estimator: "k3", coefficient: 0.001 } });
 });
 
@@ -47,7 +47,7 @@ test("PPO needs only its critic's learning rate", () => {
 
 test("the KL term of PPO is a price in its rewards, not a part of its loss", () => {
   const critic = { schedule: { learningRate: 1e-5 } };
-  const options = algorithmOptionsSchema.parse({ type: "ppo", critic, kl: { coefficient: 0.001 } });
+  const options = algorithmOptionsSchema.parse({ type: "ppo", critic, kl: { coefficient: 0.001 } }) as PpoOptions;
   expect(options.kl).toEqual({ estimator: "k1", coefficient: 0.001 });
   expect(policyLoss(options)).toEqual({ type: "ppo", clipLow: 0.2, clipHigh: 0.28 });
 });

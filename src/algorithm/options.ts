@@ -175,6 +175,11 @@ export type GrpoOptions = z.infer<typeof grpoOptionsSchema>;
 export type PpoOptions = z.infer<typeof ppoOptionsSchema>;
 export type RejectionOptions = z.infer<typeof rejectionOptionsSchema>;
 
+/** The divergence from a frozen policy that these options ask for; rejection sampling knows none. */
+export function klOf(options: AlgorithmOptions): GrpoOptions["kl"] {
+  return options.type === "rejectionSampling" ? undefined : options.kl;
+}
+
 /** The loss these options ask an engine for; the KL term of PPO is in the rewards. */
 export function policyLoss(options: GrpoOptions | PpoOptions): Loss {
   const { type, clipLow, clipHigh, kl } = options;

@@ -9,6 +9,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, isAbsolute, resolve } from "node:path";
 import { stringify } from "yaml";
+import { findBenchmark } from "../corpus/benchmarks.ts";
 import { findKnownModel } from "../engine/known-models.ts";
 import { ConfigError } from "../errors.ts";
 import { fileError } from "../shared/files.ts";
@@ -82,6 +83,10 @@ const pathKeys: readonly (readonly string[])[] = [
   ["planner", "judge", "model", "source"],
   ["planner", "judge", "model", "file"],
   ["planner", "judge", "model", "tokenizer"],
+  ["ranker", "model"],
+  ["ranker", "model", "source"],
+  ["ranker", "model", "file"],
+  ["ranker", "model", "tokenizer"],
   ["recordPolicy"],
   ["recordRetrieval"],
   ["retriever", "path"],
@@ -122,7 +127,8 @@ function withAbsolutePaths(recipe: unknown, bases: Bases): unknown {
 function absolute(value: unknown, keys: readonly string[], bases: Bases): unknown {
   if (Array.isArray(value)) return value.map((entry) => absolute(entry, keys, bases));
   if (typeof value !== "string" || value === "" || isAbsolute(value) || elsewhere.test(value)) return value;
-  if (/^(model|generator|planner)$/.test(keys[0] as string) && findKnownModel(value) !== undefined) return value;
+  if (keys[1] === "questions" && findBenchmark(value) !== undefined) return value;
+  if (/^(model|generator|planner|ranker)$/.test(keys[0] as string) && findKnownModel(value) !== undefined) return value;
   return resolve(keys[0] === "data" && keys[1] !== "folder" ? bases.data : bases.folder, value);
 }
 

@@ -3,11 +3,13 @@
  * error here; what may still go well (a context that only a long trajectory fills) is a warning of `forager doctor`.
  */
 import type { z } from "zod";
+import { klOf } from "../algorithm/options.ts";
 import { type CheckedPlanner, checkPlanner } from "./planner-rules.ts";
+import { type CheckedRanker, checkRanker } from "./ranker-options.ts";
 import type { Stage } from "./stage-options.ts";
 
 /** What the rules look at; the recipe has it all. */
-interface Checked extends CheckedPlanner {
+interface Checked extends CheckedPlanner, CheckedRanker {
   readonly data:
     | { readonly type: "world"; readonly world: { readonly hops: readonly number[] } }
     | {
@@ -17,10 +19,12 @@ interface Checked extends CheckedPlanner {
       };
   readonly retriever: { readonly type: string };
   readonly environment: {
+    readonly k: number;
     readonly mode: string;
     readonly maxSearches: number;
     readonly maxTurnTokens: number;
     readonly maxObservationTokens: number;
+    readonly condense?: unknown;
   };
   readonly model:
     | {
@@ -49,6 +53,7 @@ export function checkRecipe(recipe: Checked, context: Context): void {
   checkCorpus(recipe, context);
   checkAdapters(recipe, context);
   checkPlanner(recipe, context);
+  checkRanker(recipe, context);
 }
 
 /** Beside random weights that never change there is nothing to learn, and a checkpoint would not hold them. */
@@ -124,11 +129,17 @@ function checkSwitching({ data, stages, evaluation }: Checked, context: Context)
 }
 
 function hasReference(stage: Stage): boolean {
-  return stage.type === "reinforcement" && stage.algorithm.kl !== undefined;
+  return stage.type === "reinforcement" && klOf(stage.algorithm) !== undefined;
 }
 
 function checkSupervised({ data, environment, stages }: Checked, index: number, context: Context): void {
   const stage = stages[index];
+  if (environment.condense !== undefined)
+    issue(
+      context,
+      ["environment", "condense"],
+      "a supervised stage has no one to condense its demonstrations; leave the stage or condense out",
+    );
   const isSearching = environment.mode === "search" || environment.mode === "planner";
   if (!isSearching || stage?.type !== "supervised" || stage.teacher.type !== "plan") return;
   if (data.type === "files") {

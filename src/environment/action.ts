@@ -3,11 +3,21 @@ export type Action =
   | { readonly type: "search"; readonly query: string }
   /** Several searches in one turn; no two queries are equal. */
   | { readonly type: "searches"; readonly queries: readonly string[] }
-  | { readonly type: "answer"; readonly answer: string }
+  | AnswerAction
   /** Hands everything to another model, the generator, which answers. */
   | { readonly type: "callGenerator" }
   /** Text that is no action; `reason` is one of a closed set so that it can be counted. */
   | { readonly type: "invalid"; readonly reason: InvalidReason };
+
+export interface AnswerAction {
+  readonly type: "answer";
+  /** Empty where it abstains. */
+  readonly answer: string;
+  /** Numbers of the passages it rests on, in formats with citations. */
+  readonly cited?: readonly number[];
+  /** The policy says that it does not know. */
+  readonly abstains?: boolean;
+}
 
 export type InvalidReason = "noAction" | "emptyQuery" | "emptyAnswer" | "searchNotAllowed" | "malformed";
 
@@ -22,6 +32,8 @@ export interface Codec {
   parse(turn: string): Action;
   /** Reads the last turn, where formats without a tag for answers mean something else by it; absent: `parse`. */
   parseFinal?(turn: string): Action;
+  /** True: passages are numbered through the episode and not through each search, so that a number can be cited. */
+  readonly numbersThroughEpisode?: boolean;
   /** What the environment says before the last turn of an episode with searches; absent: nothing. */
   readonly finalCue?: string;
   /** The shortest turn that parses to `action`. */

@@ -1,13 +1,25 @@
 /** The codecs that a recipe can name. */
 import { ConfigError } from "../errors.ts";
 import type { Codec } from "./action.ts";
-import { plainCodec } from "./plain-codec.ts";
+import { coSearchCodec } from "./cosearch-codec.ts";
+import { evidenceCodec } from "./evidence-codec.ts";
 import { ircotCodec } from "./ircot-codec.ts";
+import { plainCodec } from "./plain-codec.ts";
 import { compactPlannerCodec, plannerCodec } from "./planner-codec.ts";
 import { searchO1Codec } from "./search-o1-codec.ts";
 import { compactCodec, searchR1Codec } from "./search-r1-codec.ts";
 
-export const codecNames = ["search-r1", "compact", "plain", "planner", "planner-compact", "ircot", "search-o1"] as const;
+export const codecNames = [
+  "search-r1",
+  "compact",
+  "plain",
+  "planner",
+  "planner-compact",
+  "ircot",
+  "search-o1",
+  "evidence",
+  "cosearch",
+] as const;
 export type CodecName = (typeof codecNames)[number];
 
 const codecs: Readonly<Record<CodecName, Codec>> = {
@@ -18,6 +30,8 @@ const codecs: Readonly<Record<CodecName, Codec>> = {
   "planner-compact": compactPlannerCodec,
   ircot: ircotCodec,
   "search-o1": searchO1Codec,
+  evidence: evidenceCodec,
+  cosearch: coSearchCodec,
 };
 
 /** The codec called `name`. Throws `ConfigError` when there is none. */

@@ -16,13 +16,13 @@ const fields = z.strictObject({
     .enum(codecNames)
     .default("search-r1")
     .describe(
-      "How actions are written: `search-r1` as published; `compact` has the same tags with the fewest tokens around them; `plain` has none: the first line is the answer (modes direct and rag); `planner` and the shorter `planner-compact` have several queries a search and no answer (mode planner); `ircot` and `search-o1` are the formats of those baselines (docs/algorithms/baselines.md).",
+      "How actions are written: `search-r1` as published; `compact` has the same tags with the fewest tokens around them; `plain` has none: the first line is the answer (modes direct and rag); `planner` and the shorter `planner-compact` have several queries a search and no answer (mode planner); `ircot` and `search-o1` are the formats of those baselines (docs/algorithms/baselines.md); `cosearch` calls its search in JSON (docs/algorithms/cosearch.md); `evidence` lets the agent cite passages and say that it does not know (docs/evaluation.md).",
     ),
   prompt: z
     .enum(promptNames)
     .default("search-r1")
     .describe(
-      "What opens an episode: `search-r1` explains the format; `bare` is the question alone; `answer` asks for a few words without tags (codec plain); `planner` explains the two tools of mode planner; `reason` asks for a chain of thought before the answer (modes direct and rag); `ircot` and `search-o1` explain the codecs of those names.",
+      "What opens an episode: `search-r1` explains the format; `bare` is the question alone; `answer` asks for a few words without tags (codec plain); `planner` explains the two tools of mode planner; `reason` asks for a chain of thought before the answer (modes direct and rag); `ircot`, `search-o1`, `evidence` and `cosearch` explain the codecs of those names.",
     ),
   chat: z
     .union([z.literal("auto"), z.boolean()])
@@ -120,9 +120,16 @@ export const environmentOptionsSchema = fields.superRefine((options, context) =>
     issue("prompt", "search-r1 asks for tags, which codec plain takes for text; use prompt answer");
   else if (codec !== "plain" && prompt === "answer")
     issue("codec", `prompt answer asks for plain text, ${codec} reads tags; use codec plain`);
-  for (const name of ["ircot", "search-o1"] as const)
+  for (const name of ["ircot", "search-o1", "cosearch"] as const)
     if ((codec === name) !== (prompt === name))
       issue("codec", `codec ${name} and prompt ${name} need each other; codec is ${codec}, prompt ${prompt}`);
+  if (prompt === "evidence" && codec !== "evidence")
+    issue("codec", `prompt evidence asks for citations, which codec ${codec} does not read; use codec evidence`);
+  if (codec === "evidence" && (options.passageTemplate === "text" || options.condense !== undefined))
+    issue(
+      "passageTemplate",
+      "codec evidence cites passages by number; use passageTemplate search-r1 or numbered, without condense",
+    );
   const hasPlace = mode === "search" && findTemplate({ prompt, mode })?.includes("{information}") === true;
   if (options.retrieveFirst !== hasPlace)
     issue(

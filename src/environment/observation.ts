@@ -16,6 +16,8 @@ export interface ObservationFormat {
   readonly template: PassageTemplate;
   /** Makes text from outside safe. */
   readonly neutralize: (text: string) => string;
+  /** Number of the first passage; absent: 1. */
+  readonly firstNumber?: number;
   /** Most tokens of one observation. */
   readonly maxTokens: number;
   /** Without one, a token is counted for every four UTF-16 units. */
@@ -55,7 +57,7 @@ export function renderObservation(
   format: ObservationFormat,
 ): Observation {
   const rendered = passages.map(({ passage }, i) =>
-    format.neutralize(format.template.render(passage, i + 1)),
+    format.neutralize(format.template.render(passage, (format.firstNumber ?? 1) + i)),
   );
   const wrap = (parts: readonly string[]): string =>
     format.codec.renderObservation(format.neutralize(parts.join(""))) + notice;

@@ -7,7 +7,7 @@
 import { assert } from "../errors.ts";
 import { type CodecName, findCodec } from "./codecs.ts";
 
-export const promptNames = ["search-r1", "bare", "answer", "planner", "reason", "ircot", "search-o1"] as const;
+export const promptNames = ["search-r1", "bare", "answer", "planner", "reason", "ircot", "search-o1", "evidence", "cosearch"] as const;
 export type PromptName = (typeof promptNames)[number];
 
 /** `direct`: answer at once; `rag`: the same after the passages found by the question itself. */
@@ -75,6 +75,34 @@ const templates: Readonly<Record<PromptName, Readonly<Partial<Record<EpisodeMode
       "First think step by step between <think> and </think>.",
       ...tagged,
     ].join(" ")}\n{information}\n{examples}Question: {question}\n`,
+  },
+  evidence: {
+    search: `${[
+      "Give the answer to a question, with the passages that show it.",
+      "Whenever something new is known, think about it between <think> and </think> before anything else.",
+      "When a fact is missing, ask a search engine with <search> query </search>; numbered passages come back between <information> and </information>.",
+      "As soon as nothing more is needed, write the numbers of the passages that show the answer between <evidence> and </evidence>, then the answer between <answer> and </answer>, short and without explanation.",
+      "For example, <evidence> 2, 5 </evidence><answer> Beijing </answer>.",
+      "If nothing that was found answers the question, write <unknown></unknown>.",
+      "Question: {question}",
+    ].join(" ")}\n`,
+    rag: `${[
+      "Give the answer to a question, with the passages that show it. Numbered passages that may help stand between <information> and </information>.",
+      "Write the numbers of those that show the answer between <evidence> and </evidence>, then the answer between <answer> and </answer>, short and without explanation.",
+      "For example, <evidence> 2, 5 </evidence><answer> Beijing </answer>.",
+      "If none answers the question, write <unknown></unknown>.",
+    ].join(" ")}\n{information}\n{examples}Question: {question}\n`,
+  },
+  cosearch: {
+    search: `${[
+      "You answer factual questions with the help of a search engine over an encyclopedia. Answers are compared word by word, so give a short span and nothing more.",
+      'The one tool is search, with one argument: {"query": string}.',
+      "Each time it is your turn write exactly two blocks and nothing around them: first <reason> what is known and what is missing </reason>,",
+      'then either <tool_call>{"name":"search","arguments":{"query":"..."}}</tool_call>, in valid JSON, or <answer> the answer </answer>.',
+      "What is found comes back between <tool_response> and </tool_response>; never write these yourself.",
+      "Search for one thing at a time, put a query that found nothing otherwise, and answer as soon as nothing is missing.",
+      "Question: {question}",
+    ].join("\n")}\n`,
   },
   ircot: {
     search: `${[

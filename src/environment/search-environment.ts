@@ -43,6 +43,8 @@ export class SearchEnvironment {
   /** The queries that were searched, in lower case, and all that the policy wrote. */
   readonly #asked = new Set<string>();
   #written = "";
+  /** Passages that were numbered so far. */
+  #numbers = 0;
   #turnsTaken = 0;
   #isDone = false;
 
@@ -69,7 +71,7 @@ export class SearchEnvironment {
     const { question, retriever, options } = this.#input;
     const results = await retriever.retrieve([question.text], options.k, signal);
     const passages = checkResults(results, options.k);
-    const { text, isTruncated } = renderObservation(passages, "", this.#format);
+    const { text, isTruncated } = renderObservation(passages, "", this.#numbered(passages.length));
     const name = options.mode === "rag" ? "passages" : "given";
     this.#shown = { [name]: passages, truncated: isTruncated };
     return text;
@@ -103,9 +105,16 @@ export class SearchEnvironment {
     const passages = checkResults(results, options.k);
     const { text, isTruncated } =
       options.condense === undefined
-        ? renderObservation(passages, this.#notice(), this.#format)
+        ? renderObservation(passages, this.#notice(), this.#numbered(passages.length))
         : await this.#condensed(action.query, passages, signal);
     return this.#continue(text, { action, passages, truncated: isTruncated });
+  }
+
+  /** The format whose numbers go on where those of the search before ended, for codecs that number so. */
+  #numbered(count: number): ObservationFormat {
+    if (!this.codec.numbersThroughEpisode) return this.#format;
+    this.#numbers += count;
+    return { ...this.#format, firstNumber: this.#numbers - count + 1 };
   }
 
   /** What the policy writes down of the passages, instead of them. */

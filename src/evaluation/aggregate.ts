@@ -3,7 +3,7 @@
  * set, hops and kind. Failed items are counted beside the means, not in them.
  */
 import { z } from "zod";
-import { bootstrapMean, bootstrapMeans, estimateSchema } from "./bootstrap.ts";
+import { bootstrapMean, bootstrapMeans, type Estimate, estimateSchema } from "./bootstrap.ts";
 import { groupBy } from "./group-by.ts";
 import { type Item, type MetricName, metricNames, type ScoredItem } from "./item.ts";
 
@@ -25,6 +25,8 @@ export const summarySchema = z.object({
   macroEm: z.exactOptional(z.number()),
   byDataset: z.record(z.string(), breakdownSchema),
   byHops: z.record(z.string(), breakdownSchema),
+  /** Recall of the first gold passage, the second, and so on, which is the order of hops where the data has one. */
+  recallByHop: z.exactOptional(z.array(estimateSchema)),
   byKind: z.record(z.string(), breakdownSchema),
 });
 
@@ -40,8 +42,24 @@ export function summarize(items: readonly Item[], options: { readonly seed: numb
     ...(means.length > 0 && { macroEm: means.reduce((sum, value) => sum + value, 0) / means.length }),
     byDataset,
     byHops: breakDown(items, ({ hops }) => hops?.toString(), options),
+    ...recallByHop(items, options),
     byKind: breakDown(items, ({ kind }) => kind, options),
   };
+}
+
+function recallByHop(
+  items: readonly Item[],
+  options: { readonly seed: number },
+): { readonly recallByHop?: Estimate[] } {
+  const found = items.flatMap((item) => (item.failed || item.goldFound === undefined ? [] : [item.goldFound]));
+  const longest = found.reduce((most, { length }) => Math.max(most, length), 0);
+  const hops = Array.from({ length: longest }, (_, hop) =>
+    bootstrapMean(
+      found.flatMap((each) => each[hop] ?? []),
+      options,
+    ),
+  );
+  return longest === 0 ? {} : { recallByHop: hops.filter((estimate) => estimate !== undefined) };
 }
 
 /** Every metric over `items`. */

@@ -8,8 +8,10 @@ import { condensePromptHash } from "../environment/condense-prompt.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { openingHash } from "../environment/opening.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
+import { rankingPromptHash } from "../environment/ranking-prompt.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
 import type { Policy, SamplingOptions } from "../rollout/policy.ts";
+import type { Ranker } from "../rollout/ranked-search.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 
@@ -45,6 +47,8 @@ export const contractSchema = z.object({
   judge: z.literal("exactMatch"),
   /** Mode planner: who answers, who judges, and their prompts. */
   generator: z.exactOptional(z.record(z.string(), plain)),
+  /** Who chooses the passages of each search, among how many, by which prompt. */
+  ranker: z.exactOptional(z.record(z.string(), plain)),
   sampling: z.object({ temperature: z.number(), topP: z.number(), topK: z.number() }),
   model: z.object({ type: z.string(), model: z.string(), weights: z.string().optional() }),
   codeVersion: z.string(),
@@ -56,11 +60,14 @@ export type EvaluationContract = Readonly<z.infer<typeof contractSchema>>;
 export interface ContractInput {
   readonly policy: Policy;
   readonly retriever: Retriever;
+  /** How its answers were changed, such as `oracle`; absent: not at all. */
+  readonly condition?: string | undefined;
   readonly environment: EnvironmentOptions;
   readonly questions: readonly Question[];
   readonly split: string;
   readonly sampling: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
   readonly generator?: Readonly<Record<string, string | number>> | undefined;
+  readonly ranker?: Ranker | undefined;
   readonly codeVersion: string;
   readonly seed: number;
   /** Whose chat template the prompt goes through. */
@@ -85,7 +92,11 @@ export async function evaluationContract(input: ContractInput): Promise<Evaluati
   const { temperature, topP, topK } = input.sampling;
   return {
     corpusHash,
-    retriever: { method, indexHash, parameters: { ...parameters } },
+    retriever: {
+      method,
+      indexHash,
+      parameters: { ...parameters, ...(input.condition !== undefined && { condition: input.condition }) },
+    },
     k,
     split,
     n: questions.length,
@@ -100,6 +111,7 @@ export async function evaluationContract(input: ContractInput): Promise<Evaluati
     normaliser: "squad",
     judge: "exactMatch",
     ...(input.generator && { generator: { ...input.generator } }),
+    ...(input.ranker && { ranker: describeRanker(input.ranker) }),
     sampling: { temperature, topP, topK },
     model: {
       type: policy.identity.type,
@@ -108,6 +120,21 @@ export async function evaluationContract(input: ContractInput): Promise<Evaluati
     },
     codeVersion,
     seed,
+  };
+}
+
+/** What scores depend on of a ranker; its model may differ like the agent's. */
+function describeRanker(ranker: Ranker): Record<string, string | number> {
+  const { type, candidates } = ranker;
+  if (ranker.type === "oracle") return { type, candidates };
+  const { policy, sampling, maxTokens, prompt } = ranker;
+  return {
+    type,
+    candidates,
+    model: `${policy.identity.type}:${policy.identity.model}`,
+    promptHash: rankingPromptHash(prompt),
+    maxTokens,
+    ...sampling,
   };
 }
 
@@ -136,7 +163,7 @@ export function contractDifferences(a: EvaluationContract, b: EvaluationContract
 }
 
 function mayDiffer(key: string): boolean {
-  return key === "seed" || key.startsWith("model.");
+  return key === "seed" || key.startsWith("model.") || key === "ranker.model";
 }
 
 function flatten(value: object, prefix = ""): Map<string, unknown> {

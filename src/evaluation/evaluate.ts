@@ -8,6 +8,7 @@ import { ForagerError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
 import type { Generator } from "../rollout/generator.ts";
 import type { Policy, SamplingOptions } from "../rollout/policy.ts";
+import type { Ranker } from "../rollout/ranked-search.ts";
 import { runRollouts } from "../rollout/run-rollouts.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { addUsage, noUsage } from "../rollout/usage.ts";
@@ -15,6 +16,7 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { summarize } from "./aggregate.ts";
 import { evaluationContract } from "./contract.ts";
 import type { EvaluationCost, EvaluationResult } from "./result.ts";
+import { riskCoverage } from "./risk-coverage.ts";
 import { scoreTrajectory } from "./score-trajectory.ts";
 
 /** What a planner needs besides: who answers, and who judges. */
@@ -32,7 +34,12 @@ export interface PlannerParts {
 export interface EvaluateInput {
   readonly policy: Policy;
   readonly retriever: Retriever;
+  /** What a question is searched with, instead of `retriever` itself; the contract then names `condition`. */
+  readonly retrieverFor?: ((question: Question) => Retriever) | undefined;
+  readonly condition?: string | undefined;
   readonly environment: EnvironmentOptions;
+  /** Chooses the passages of each search. */
+  readonly ranker?: Ranker | undefined;
   /** Mode planner alone. */
   readonly planner?: PlannerParts | undefined;
   readonly questions: readonly Question[];
@@ -84,12 +91,14 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
     {
       policy,
       retriever,
+      retrieverFor: input.retrieverFor,
       environment,
       sampling,
       tokenizer,
       contextLength,
       now,
       generator: input.planner?.models.generator,
+      ranker: input.ranker,
     },
     { concurrency, signal, onTrajectory },
   );
@@ -99,7 +108,9 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
     : played;
   const items = trajectories.map(scoreTrajectory);
   const cost = costOf(trajectories);
-  return { result: { contract, summary: summarize(items, { seed }), cost, items }, trajectories };
+  const selective = riskCoverage(items);
+  const result = { contract, summary: summarize(items, { seed }), cost, ...(selective && { selective }), items };
+  return { result, trajectories };
 }
 
 /** What the policy used for the trajectories together. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { summarySchema } from "./aggregate.ts";
 import { contractSchema } from "./contract.ts";
 import { itemSchema } from "./item.ts";
+import { riskCoverageSchema } from "./risk-coverage.ts";
 
 const count = z.int().min(0);
 
@@ -26,6 +27,8 @@ export const evaluationResultSchema = z.object({
   summary: summarySchema,
   /** Absent in older results. */
   cost: z.exactOptional(costSchema),
+  /** Selective answering; absent in older results, and where nothing was answered. */
+  selective: z.exactOptional(riskCoverageSchema),
   items: z.array(itemSchema),
 });
 

@@ -14,7 +14,9 @@ import {
   tokenCount,
 } from "../rollout/trajectory-view.ts";
 import type { Item } from "./item.ts";
+import { searchUse } from "./search-use.ts";
 import { plannerScores } from "./planner-scores.ts";
+import { searchScores } from "./search-scores.ts";
 
 /** Scores a trajectory. No answer scores 0; a failure of the world gives an item without scores. */
 export function scoreTrajectory(trajectory: Trajectory): Item {
@@ -51,6 +53,8 @@ export function scoreTrajectory(trajectory: Trajectory): Item {
       cachedTokens: usage.cachedTokens,
       ...(usage.dollars !== undefined && { dollars: usage.dollars }),
     }),
+    ...searchScores(trajectory),
+    ...searchUse(trajectory),
     ...plannerScores(trajectory),
     ...deficiencies(trajectory),
   };

@@ -36,7 +36,12 @@ const actionSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("search"), query: z.string() }),
   z.object({ type: z.literal("searches"), queries: z.array(z.string()) }),
   z.object({ type: z.literal("callGenerator") }),
-  z.object({ type: z.literal("answer"), answer: z.string() }),
+  z.object({
+    type: z.literal("answer"),
+    answer: z.string(),
+    cited: z.exactOptional(z.array(z.int())),
+    abstains: z.exactOptional(z.boolean()),
+  }),
   z.object({
     type: z.literal("invalid"),
     reason: z.enum(["noAction", "emptyQuery", "emptyAnswer", "searchNotAllowed", "malformed"]),
@@ -112,6 +117,9 @@ export const storedTrajectorySchema = z
     usage: z.exactOptional(usageSchema),
     generated: z.exactOptional(generatedSchema),
     assessment: z.exactOptional(assessmentSchema),
+    ranking: z.exactOptional(
+      z.object({ turn: z.int(), place: z.int(), query: z.string(), count: z.int() }),
+    ),
     time: z.object({ policyMs: z.number(), retrievalMs: z.number(), totalMs: z.number() }),
     reward: z.exactOptional(z.number()),
     advantage: z.exactOptional(z.number()),
@@ -131,7 +139,9 @@ type StoredTrajectory = z.infer<typeof storedTrajectorySchema>;
 
 /** The JSON form of a record. */
 export function toStored(record: TrajectoryRecord): StoredTrajectory {
-  const { trajectory, pieces, stage, step, ...worth } = record;
+  const { trajectory: whole, pieces, stage, step, ...worth } = record;
+  // A ranker's calls are records of their own.
+  const { rankings: _, ...trajectory } = whole;
   const passages: StoredTrajectory["passages"] = {};
   const turns = trajectory.turns.map(({ passages: found, given, ...turn }) => {
     for (const { passage } of [...(given ?? []), ...(found ?? [])]) {

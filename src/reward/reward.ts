@@ -6,12 +6,13 @@ import { z } from "zod";
 import { isInfrastructureFailure } from "../environment/stop-reason.ts";
 import { assert } from "../errors.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
+import { citationF1, hasAbstained } from "./citations.ts";
 import { coverExactMatch } from "./cover-exact-match.ts";
 import { releasedFlagCount } from "./deficiencies.ts";
 import { exactMatch } from "./exact-match.ts";
 import { formatReward } from "./format-reward.ts";
-import { type PlannerRewardOptions, plannerReward } from "./planner-reward.ts";
 import { formatF1, penaltyDoc, turnFormatDoc, turnFormatSchema } from "./outcome-reward.ts";
+import { type PlannerRewardOptions, plannerReward } from "./planner-reward.ts";
 import { answerMatchFields, retrievalAccuracy, retrievalRecall } from "./retrieved-answer.ts";
 import { tokenF1 } from "./token-f1.ts";
 
@@ -65,6 +66,23 @@ const singleRewardSchema = z.discriminatedUnion("type", [
   }),
   z.strictObject({
     type: z
+      .literal("citations")
+      .describe(
+        "Harmonic mean of precision and recall of the passages that the answer cites (codec evidence), 0 to 1; 0 for an abstention.",
+      ),
+  }),
+  z.strictObject({
+    type: z
+      .literal("abstention")
+      .describe("Exact match, with a credit for saying that the answer is not known (codec evidence)."),
+    credit: credit
+      .default(0.3)
+      .describe(
+        "For an abstention, between a wrong answer (0) and a right one (1): answering pays where the answer is right more often than this.",
+      ),
+  }),
+  z.strictObject({
+    type: z
       .literal("retrievalAccuracy")
       .describe("Share of the passages shown by searches that hold a gold answer (DeSA's ablation)."),
     ...answerMatchFields,
@@ -99,6 +117,7 @@ export const rewardOptionsSchema = z.discriminatedUnion("type", [
 export type RewardOptions = z.infer<typeof rewardOptionsSchema>;
 /** What the reward `planner` needs to know. */
 export type { PlannerRewardOptions } from "./planner-reward.ts";
+
 type SingleRewardOptions = z.infer<typeof singleRewardSchema>;
 
 export interface Reward {
@@ -164,6 +183,16 @@ function singleReward(trajectory: Trajectory, options: SingleRewardOptions): Rew
       const recall = retrievalRecall(trajectory, options);
       const value = Math.max(0, recall - options.deficiencyPenalty * releasedFlagCount(trajectory));
       return { value, parts: { retrievalRecall: recall } };
+    }
+    case "citations":
+      return single("citationF1", citationF1(trajectory));
+    case "abstention": {
+      const abstained = hasAbstained(trajectory);
+      const right = exactMatch(answer, question.goldAnswers);
+      return {
+        value: abstained ? options.credit : right,
+        parts: { exactMatch: abstained ? 0 : right, abstained: Number(abstained) },
+      };
     }
     case "retrievalAccuracy":
       return single("retrievalAccuracy", retrievalAccuracy(trajectory, options));

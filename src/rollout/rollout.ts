@@ -6,8 +6,8 @@
  * mark, never with an exception; a defect of the program does throw. Times are 0 unless a clock is given.
  */
 import type { Question } from "../corpus/question.ts";
-import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { type Environment, openEnvironment } from "../environment/environment.ts";
+import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import { openingTokens } from "../environment/opening.ts";
 import type { StepResult } from "../environment/step-result.ts";
 import type { StopReason } from "../environment/stop-reason.ts";
@@ -16,10 +16,10 @@ import type { Retriever } from "../retrieval/retriever.ts";
 import { isBudgetSpent } from "../shared/budget.ts";
 import { random } from "../shared/random.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import type { Completion, Policy, SamplingOptions } from "./policy.ts";
 import { createCondense } from "./condense.ts";
-import { RankedSearch, type Ranker } from "./ranked-search.ts";
 import { askGenerator, type Generator, recordPrompt } from "./generator.ts";
+import type { Completion, Policy, SamplingOptions } from "./policy.ts";
+import { RankedSearch, type Ranker } from "./ranked-search.ts";
 import type { GeneratedAnswer, Segment, Trajectory, Turn } from "./trajectory.ts";
 import { addUsage, noUsage, usageOf } from "./usage.ts";
 
@@ -37,6 +37,8 @@ export interface RolloutRequest {
 export interface RolloutSetting {
   readonly policy: Policy;
   readonly retriever: Retriever;
+  /** What a question is searched with, where that depends on the question; absent: `retriever`. */
+  readonly retrieverFor?: ((question: Question) => Retriever) | undefined;
   /** Chooses the passages of each search among more candidates; absent: the retriever's best are shown. */
   readonly ranker?: Ranker | undefined;
   readonly environment: EnvironmentOptions;
@@ -163,7 +165,7 @@ class Episode {
       sample,
       segments: this.#segments,
       turns: this.#turns,
-      answer: last?.type === "answer" ? last.answer : this.#generated?.answer,
+      answer: last?.type === "answer" ? (last.abstains ? undefined : last.answer) : this.#generated?.answer,
       stopReason,
       ...(this.#generated && { generated: this.#generated }),
       ...(failure === undefined ? {} : { failure }),
@@ -255,7 +257,8 @@ class Episode {
   }
 
   #timedRetriever(): Retriever {
-    const { retriever } = this.#input;
+    const { question, retrieverFor } = this.#input;
+    const retriever = retrieverFor?.(question) ?? this.#input.retriever;
     return {
       identity: retriever.identity,
       retrieve: async (queries, k, signal) => {

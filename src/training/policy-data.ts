@@ -1,14 +1,14 @@
 /** The data of a policy update, complete but for what the algorithm estimates: mask, sampled and reference log-probabilities. */
 import { policyDatum, trainOnObservations } from "../algorithm/batch.ts";
 import type { Datum } from "../algorithm/datum.ts";
-import type { AlgorithmOptions } from "../algorithm/options.ts";
+import type { GrpoOptions } from "../algorithm/options.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import type { Lesson } from "./lesson.ts";
 
 /** One datum for each trajectory, in order. Every trained token has the trajectory's advantage. */
 export async function policyData(
   { engine, reference }: Lesson,
-  { maskRetrieved }: Pick<AlgorithmOptions, "maskRetrieved">,
+  { maskRetrieved }: Pick<GrpoOptions, "maskRetrieved">,
   members: readonly { readonly trajectory: Trajectory; readonly advantage: number }[],
 ): Promise<Datum[]> {
   let data = members.map(({ trajectory, advantage }) => policyDatum(trajectory, advantage));

@@ -1,5 +1,6 @@
 /** `forager eval`: scores a trained model on held-out questions, under a contract that says what the score depends on. */
 import { join, parse } from "node:path";
+import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
 import type { Question } from "../../corpus/question.ts";
 import { readQuestions } from "../../corpus/read-questions.ts";
 import { evaluate } from "../../evaluation/evaluate.ts";
@@ -7,6 +8,7 @@ import type { EvaluationResult } from "../../evaluation/result.ts";
 import { writeJsonLines } from "../../reporting/json-lines.ts";
 import { startProgress } from "../../reporting/progress.ts";
 import { toStored } from "../../reporting/trajectory-record.ts";
+import type { PassageStore } from "../../retrieval/passage-store.ts";
 import type { Retriever } from "../../retrieval/retriever.ts";
 import { openSearch } from "../../retrieval/search-folder.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
@@ -17,13 +19,14 @@ import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { baselineFile, openAssessor } from "../../training/open-assessor.ts";
 import { requirePromptsFit } from "../../training/prompt-fit.ts";
 import { loadData } from "../../training/setup.ts";
-import { evaluationRecords, storeEvaluation } from "../../training/store-trajectories.ts";
+import { evaluationRecords, rankingRecords, storeEvaluation } from "../../training/store-trajectories.ts";
 import { processWorld, type World } from "../../training/world.ts";
-import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
+import { type CommandIo, type CommandResult, defineCommand, type OptionValues } from "../command.ts";
+import { changedRetrieval, decomposed, decompositionText, withPassagesOf } from "../eval-conditions.ts";
 import { resultNote } from "../live-view.ts";
 import { requireNewPath } from "../new-path.ts";
 import { timeStamp } from "../new-run.ts";
-import { findModel, type ModelSource, openPolicy } from "../open-model.ts";
+import { findModel, type ModelSource, openPolicy, openRankerOf, type SourceOptions } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
 import { costText, resultJson, resultTable } from "../result-text.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
@@ -47,6 +50,16 @@ const options = {
     value: "FILE",
     doc: "New file for the result, trajectories beside it; default: RUN/evaluation/eval-DATE-TIME.json.",
   },
+  decompose: {
+    type: "flag",
+    doc: "Ask thrice, with searches that find nothing, as they are, and with gold passages first, and say where the score is lost.",
+  },
+  "k-from": {
+    type: "text",
+    value: "RESULT",
+    doc: "Mode rag: as many passages as the agent of this result saw on average, with room for them.",
+  },
+  "dry-run": { type: "flag", doc: "Print the recipe with every default filled in, and stop." },
 } as const;
 
 export const evalCommand = defineCommand({
@@ -72,7 +85,10 @@ export const evalCommand = defineCommand({
   async run({ args, options }, io) {
     const target = args[0] as string;
     const overrides = withWeights(options.set, options.weights);
-    const source = await findModel(target, { recipePath: options.recipe, overrides });
+    if (options["dry-run"]) return await printRecipe(target, { recipePath: options.recipe, overrides }, io);
+    const found = await findModel(target, { recipePath: options.recipe, overrides });
+    const source =
+      options["k-from"] === undefined ? found : await withPassagesOf(found, options["k-from"], io);
     const file = await resultFile(source, options.out, io);
     const finished: Trajectory[] = [];
     const scored = await score(source, options, { io, finished }).catch((error: unknown) =>
@@ -85,9 +101,34 @@ export const evalCommand = defineCommand({
     if (typeof source.model !== "string" && result.cost !== undefined)
       io.print(`\ncost: ${costText(result.cost)}`);
     if (file !== undefined) io.print(`\nwritten to ${file.path}`);
-    return { json: { ...resultJson(result), file: file?.path ?? null } };
+    const json = { ...resultJson(result), file: file?.path ?? null };
+    if (!options.decompose) return { json };
+    const under = async (condition: "none" | "oracle"): Promise<EvaluationResult> => {
+      io.note(`once more with ${condition === "none" ? "no" : "oracle"} retrieval`);
+      return (await score(source, options, { io, finished: [], condition })).result;
+    };
+    const parts = await decomposed(
+      { none: await under("none"), real: result, oracle: await under("oracle") },
+      file?.path,
+    );
+    io.print(`\n${decompositionText(parts)}`);
+    return { json: { ...json, decomposition: parts } };
   },
 });
+
+/** What would be evaluated; a recipe is only read, and may name a model that is not here. */
+async function printRecipe(
+  target: string,
+  { recipePath, overrides }: SourceOptions,
+  io: CommandIo,
+): Promise<CommandResult> {
+  const recipe =
+    recipePath === undefined && /\.ya?ml$/.test(target)
+      ? await loadRecipe(target, { overrides })
+      : (await findModel(target, { recipePath, overrides })).recipe;
+  io.print(resolvedYaml(recipe).trimEnd());
+  return { json: { recipe } };
+}
 
 type EvalOptions = OptionValues<typeof options>;
 
@@ -123,7 +164,9 @@ async function write(
   scored: Scored,
 ): Promise<void> {
   if (name !== undefined && run !== undefined) return await storeEvaluation(run, { ...scored, name, at });
-  const records = evaluationRecords({ ...scored, at }).map(toStored);
+  const records = [...evaluationRecords({ ...scored, at }), ...rankingRecords({ ...scored, at })].map(
+    toStored,
+  );
   await writeJsonLines(trajectoriesBeside(path), records);
   await writeFileAtomic(path, `${JSON.stringify(scored.result, null, 2)}\n`);
 }
@@ -161,7 +204,11 @@ async function keepFinished(error: unknown, { finished, file, name }: Unfinished
 async function score(
   source: ModelSource,
   { questions: files, index }: EvalOptions,
-  { io, finished }: { readonly io: CommandIo; readonly finished: Trajectory[] },
+  {
+    io,
+    finished,
+    condition,
+  }: { readonly io: CommandIo; readonly finished: Trajectory[]; readonly condition?: "none" | "oracle" },
 ): Promise<Scored> {
   const { recipe } = source;
   const opened = new Closers();
@@ -169,9 +216,11 @@ async function score(
     const world = processWorld(io);
     const asked = await questionsAndRetriever(source, { files, index, world }, opened);
     const { questions, retriever, split } = asked;
-    const { policy, tokenizer, contextLength, concurrency } = await openPolicy(source, io, opened);
+    const agent = await openPolicy(source, io, opened);
+    const { policy, tokenizer, contextLength, concurrency } = agent;
     const planner = await openAssessor(recipe, { retriever }, { watcher: io, closers: opened });
     if (source.run) await planner?.keepIn(baselineFile(source.run.path), { isReadOnly: true });
+    const ranker = await openRankerOf(source, { watcher: io, closers: opened, agent });
     const total = questions.length;
     const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
     if (tokenizer !== undefined && contextLength !== undefined)
@@ -179,10 +228,12 @@ async function score(
     const { result, trajectories } = await evaluate({
       policy,
       retriever,
+      ...(condition && changedRetrieval(condition, asked)),
       questions,
       split,
       environment: recipe.environment,
       planner,
+      ranker: ranker?.sampling(recipe.evaluation.sampling),
       sampling: recipe.evaluation.sampling,
       seed: recipe.seed,
       tokenizer,
@@ -204,6 +255,8 @@ async function score(
 }
 
 interface Asked {
+  /** What is searched, where it is at hand. */
+  readonly passages?: PassageStore | undefined;
   readonly questions: readonly Question[];
   readonly retriever: Retriever;
   /** Named in the contract. */
@@ -232,6 +285,7 @@ async function questionsAndRetriever(
   return {
     questions: files.length === 0 ? (own?.evaluation ?? []) : asked,
     retriever: (other ?? own)?.retriever as Retriever,
+    passages: other === undefined ? own?.passages : undefined,
     split: files.length === 0 ? (own?.split ?? "") : files.map((file) => parse(file).name).join("+"),
   };
 }

@@ -1,9 +1,9 @@
 /**
  * Two scored runs, compared query by query: for each metric the mean difference with its interval and the p of the
  * paired randomisation test (`paired-test.ts`). Several metrics are several chances to be lucky, so verdicts go by
- * p values adjusted for that (Holm 1979): the i-th smallest of m counts m - i + 1 times, at least as much as the
- * smaller ones, at most 1. One metric keeps its p.
+ * p values adjusted for that (`holm.ts`). One metric keeps its p.
  */
+import { holm } from "../holm.ts";
 import { type DifferenceVerdict, type PairedDifference, pairedTest } from "../paired-test.ts";
 import type { RunScore } from "./score-run.ts";
 
@@ -60,18 +60,6 @@ function pairedColumns(before: RunScore, after: RunScore | undefined): Columns[]
       left: pairs.map(([values]) => values[metric] as number),
       right: pairs.map(([, values]) => values[metric] as number),
     }));
-}
-
-/** The p values adjusted by Holm's step-down method, in the order given. */
-export function holm(ps: readonly number[]): number[] {
-  const order = ps.map((_, i) => i).sort((a, b) => (ps[a] as number) - (ps[b] as number));
-  const adjusted = ps.map(() => 1);
-  let largest = 0;
-  order.forEach((index, rank) => {
-    largest = Math.max(largest, Math.min(1, (ps.length - rank) * (ps[index] as number)));
-    adjusted[index] = largest;
-  });
-  return adjusted;
 }
 
 function verdictOf(difference: number, p: number): DifferenceVerdict {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { UsageError } from "../../errors.ts";
-import { compareScores, holm } from "./compare-runs.ts";
+import { holm } from "../holm.ts";
+import { compareScores } from "./compare-runs.ts";
 import type { Qrels, Run } from "./ranking.ts";
 import { scoreRun } from "./score-run.ts";
 

@@ -1,0 +1,123 @@
+/**
+ * `forager table`: evaluates every method that is named and makes one table of all of them on all sets. What was measured
+ * stays in OUT/results and is not measured again; a method that fails is a row with its reason, and a later call tries it
+ * again.
+ */
+import { mkdir, readFile, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { resolvedYaml } from "../../config/load-recipe.ts";
+import { ForagerError, InterruptedError } from "../../errors.ts";
+import { type MeasuredMethod, methodTable } from "../../evaluation/method-table.ts";
+import type { EvaluationResult } from "../../evaluation/result.ts";
+import { methodPage } from "../../reporting/method-table/page.ts";
+import { account, methodCsv, methodMarkdown } from "../../reporting/method-table/texts.ts";
+import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { sha256 } from "../../shared/hash.ts";
+import { type CommandIo, defineCommand } from "../command.ts";
+import { findModel } from "../open-model.ts";
+import { parseCommand } from "../parse.ts";
+import { packageVersion } from "../package.ts";
+import { readResult } from "../stored-result.ts";
+import { evalCommand } from "./eval.ts";
+
+export const tableCommand = defineCommand({
+  name: "table",
+  summary: "Measure several methods and make one table of them (Markdown, CSV, HTML).",
+  details:
+    "A recipe is evaluated with the model it starts from, a run with its newest checkpoint, and a result (.json) is taken as\n" +
+    "it is. Call it again to go on after an interruption, or to try again what failed. OUT gets table.md, table.csv, table.html.",
+  args: [{ name: "TARGET", doc: "a recipe, a run, or the result of forager eval", isRepeated: true }],
+  options: {
+    out: { type: "text", value: "FOLDER", doc: "Where table and results go; may exist already.", isRequired: true },
+    set: { type: "list", value: "KEY=VALUE", doc: "Override of every recipe, such as evaluation.n=50; repeatable." },
+    reference: { type: "text", value: "NAME", doc: "Method the others are compared with; default: the first that is measured." },
+  },
+  examples: [
+    "table recipes/baselines/direct.yaml recipes/baselines/rag.yaml runs/search-r1 --out tables/nq --reference rag",
+    "table a.json b.json --out tables/ab",
+  ],
+  async run({ args, options: { out, set, reference } }, io) {
+    const folder = out as string;
+    await mkdir(join(folder, "results"), { recursive: true });
+    const methods: MeasuredMethod[] = [];
+    for (const [index, target] of args.entries()) {
+      const name = uniqueName(args, index);
+      io.note(`${name} (${index + 1} of ${args.length})`);
+      methods.push(await measured({ target, name, set, folder }, io));
+    }
+    const table = methodTable(methods, { seed: 1, reference });
+    await writeFileAtomic(join(folder, "table.csv"), methodCsv(table));
+    await writeFileAtomic(join(folder, "table.html"), methodPage(table));
+    await writeFileAtomic(join(folder, "table.md"), methodMarkdown(table));
+    io.print(methodMarkdown(table));
+    const failed = methods.filter(({ result }) => result === undefined);
+    return {
+      exitCode: failed.length > 0 ? 1 : 0,
+      json: {
+        methods: methods.length,
+        measured: methods.length - failed.length,
+        failed: failed.map(({ name, failure }) => ({ name, failure })),
+        reference: table.reference ?? null,
+        rows: table.rows.map((row) => ({
+          name: row.name,
+          em: row.result?.summary.overall.em?.mean ?? null,
+          n: row.result?.summary.overall.n ?? 0,
+          account: account(row),
+          verdict: row.differences.all?.verdict ?? null,
+        })),
+        folder,
+      },
+    };
+  },
+});
+
+/** The target's name without folder and ending; equal ones are counted. */
+function uniqueName(targets: readonly string[], index: number): string {
+  const short = (path: string): string => basename(path.replace(/\/+$/, "")).replace(/\.(ya?ml|json)$/, "");
+  const own = short(targets[index] as string);
+  const before = targets.slice(0, index).filter((target) => short(target) === own).length;
+  return before === 0 ? own : `${own}-${before + 1}`;
+}
+
+interface Task {
+  readonly target: string;
+  readonly name: string;
+  readonly set: readonly string[];
+  readonly folder: string;
+}
+
+/** Measures a method, or says why not; one that is broken stops no other. Throws only when interrupted. */
+async function measured(task: Task, io: CommandIo): Promise<MeasuredMethod> {
+  const { name, target } = task;
+  try {
+    const result = target.endsWith(".json") ? await readResult(target) : await evaluated(task, io);
+    return { name, result };
+  } catch (error) {
+    if (io.signal.aborted)
+      throw new InterruptedError(`stopped at ${name}; what was measured is kept, call the same command to go on`, {
+        cause: error,
+      });
+    const message = error instanceof Error ? error.message : String(error);
+    const failure = error instanceof ForagerError ? message : `a defect of forager, please report it: ${message}`;
+    io.note(`${name} failed: ${failure}`);
+    return { name, failure };
+  }
+}
+
+/** The stored result where it is of the same recipe, model and version; else a new one. */
+async function evaluated({ target, name, set, folder }: Task, io: CommandIo): Promise<EvaluationResult> {
+  const source = await findModel(target, { overrides: set });
+  const { recipe, model, position } = source;
+  const key = sha256(JSON.stringify([resolvedYaml(recipe), model, position ?? null, packageVersion()]));
+  const path = join(folder, "results", `${name}.json`);
+  const keyPath = join(folder, "results", `${name}.key`);
+  if ((await exists(path)) && (await exists(keyPath)) && (await readFile(keyPath, "utf8")) === key) {
+    io.note(`${name} is measured already`);
+    return await readResult(path);
+  }
+  for (const old of [path, keyPath, path.replace(/\.json$/, ".trajectories.jsonl")]) await rm(old, { force: true });
+  const words = [target, "--out", path, ...set.flatMap((override) => ["--set", override])];
+  await evalCommand.run(parseCommand(evalCommand, words), { ...io, print: () => undefined });
+  await writeFileAtomic(keyPath, key);
+  return await readResult(path);
+}

@@ -1,0 +1,57 @@
+/** Parts of `forager compare`: several seeds a side, and what a comparison of so many questions can show at all. */
+import { compareSeeds, metricMatrices, type SeedDifference } from "../evaluation/compare-seeds.ts";
+import { detectableDifference, sampleDeviation } from "../evaluation/detectable.ts";
+import type { EvaluationResult } from "../evaluation/result.ts";
+import { exists } from "../shared/files.ts";
+import type { CommandIo, CommandResult } from "./command.ts";
+import { readResult } from "./stored-result.ts";
+
+/** The paths of an argument: itself where it exists, else what stands between its commas. */
+export async function pathsOf(argument: string): Promise<readonly string[]> {
+  if ((await exists(argument)) || !argument.includes(",")) return [argument];
+  return argument.split(",").filter((path) => path !== "");
+}
+
+/** Compares two methods of several seeds each and prints it. Throws as `compareSeeds` and `readResult`. */
+export async function compareRuns(
+  {
+    before,
+    after,
+    force,
+  }: { readonly before: readonly string[]; readonly after: readonly string[]; readonly force: boolean },
+  io: CommandIo,
+): Promise<CommandResult> {
+  const read = async (paths: readonly string[]): Promise<EvaluationResult[]> =>
+    await Promise.all(paths.map((path) => readResult(path)));
+  const runs = { before: await read(before), after: await read(after) };
+  const { contractDifferences, questions, overall } = compareSeeds(runs, ["em", "f1", "searches"], { force, seed: 1 });
+  for (const { key, a, b } of contractDifferences)
+    io.print(`not the same contract: ${key} is ${String(a)} and ${String(b)}`);
+  for (const [metric, difference] of Object.entries(overall)) io.print(sentence(metric, difference));
+  const { em } = overall;
+  return {
+    json: {
+      n: questions,
+      seeds: em?.seeds ?? [before.length, after.length],
+      paired: em?.isPaired ?? false,
+      difference: em?.mean ?? null,
+      ci: em?.ci ?? null,
+      p: em?.p ?? null,
+      verdict: em?.verdict ?? null,
+      contractDifferences,
+    },
+  };
+}
+
+function sentence(metric: string, { mean, ci, p, verdict, seeds, isPaired, n, before, after }: SeedDifference): string {
+  const numbers = `${before.toFixed(3)} and ${after.toFixed(3)}, difference ${mean > 0 ? "+" : ""}${mean.toFixed(3)} (95 % interval ${ci[0].toFixed(3)} to ${ci[1].toFixed(3)} over seeds and questions, p = ${p.toPrecision(2)})`;
+  const what = verdict === "not distinguishable" ? "A and B are not distinguishable" : `B is ${verdict} than A`;
+  return `${metric}: ${what}: ${numbers}; ${seeds[0]} and ${seeds[1]} seeds${isPaired ? ", paired" : ""}, n = ${n}`;
+}
+
+/** The least difference in exact match that a comparison of two results could be expected to find. */
+export function detectableIn(a: EvaluationResult, b: EvaluationResult): number | undefined {
+  const [[before = []] = [], [after = []] = []] = metricMatrices([[a], [b]], "em");
+  const differences = before.map((value, i) => (after[i] as number) - value);
+  return detectableDifference(sampleDeviation(differences), differences.length);
+}

@@ -1,0 +1,126 @@
+/** Small statistics of comparisons: Holm, least detectable difference, several seeds, selective answering, decomposition. */
+import { expect, test } from "vitest";
+import { makeContract, makeItem, makeResult } from "../../test/make-result.ts";
+import { makeQuestion } from "../../test/make-trajectory.ts";
+import type { Retriever } from "../retrieval/retriever.ts";
+import { compareSeeds } from "./compare-seeds.ts";
+import { decompose, underCondition } from "./decompose.ts";
+import { detectableDifference, questionsToDetect, sampleDeviation } from "./detectable.ts";
+import { holm } from "./holm.ts";
+import { methodTable } from "./method-table.ts";
+import { riskCoverage } from "./risk-coverage.ts";
+import { isScorable, requireScorable } from "./scorable.ts";
+
+const result = (em: readonly (0 | 1)[], changes: Parameters<typeof makeContract>[0] = {}) =>
+  makeResult(
+    em.map((value, i) => makeItem({ id: String(i), em: value, f1: value })),
+    makeContract(changes),
+  );
+/** `ones` right answers of `n`. */
+const scores = (ones: number, n = 100): (0 | 1)[] => Array.from({ length: n }, (_, i) => (i < ones ? 1 : 0));
+
+test("Holm multiplies the smallest p most, and keeps their order", () => {
+  expect(holm([0.01, 0.04, 0.03])).toEqual([0.03, 0.06, 0.06]);
+  expect(holm([0.9, 0.9])).toEqual([1, 1]);
+});
+
+test("125 questions show a difference of a quarter at a deviation of one, as textbooks have it", () => {
+  expect(detectableDifference(1, 125)).toBeCloseTo(0.2506, 4);
+  expect(questionsToDetect(1, 0.2506)).toBe(125);
+  expect(sampleDeviation([0, 0, 1, 1])).toBeCloseTo(Math.sqrt(1 / 3), 12);
+  expect(detectableDifference(1, 0)).toBeUndefined();
+});
+
+test("equal seeds are paired, and a clear difference over seeds and questions is found", () => {
+  const before = [1, 2, 3].map((seed) => result(scores(30 + seed), { seed }));
+  const after = [3, 1, 2].map((seed) => result(scores(60 + seed), { seed }));
+  const { overall, questions } = compareSeeds({ before, after }, ["em"], { seed: 1 });
+  expect(questions).toBe(100);
+  expect(overall.em).toMatchObject({ mean: expect.closeTo(0.3, 12), isPaired: true, verdict: "better", seeds: [3, 3] });
+  const unpaired = compareSeeds({ before, after: after.slice(0, 2) }, ["em"], { seed: 1 });
+  expect(unpaired.overall.em).toMatchObject({ isPaired: false, seeds: [3, 2] });
+});
+
+test("unequal contracts are refused among any of the runs", () => {
+  const before = [result(scores(1)), result(scores(1), { k: 5, seed: 2 })];
+  expect(() => compareSeeds({ before, after: before }, ["em"], { seed: 1 })).toThrow("k is 3 and 5");
+});
+
+test("the curve of selective answering starts with the most confident answers and leaves abstentions out", () => {
+  const items = [
+    makeItem({ id: "1", answer: "a", em: 1, confidence: 0.9 }),
+    makeItem({ id: "2", answer: "b", em: 0, confidence: 0.5 }),
+    makeItem({ id: "3", answer: "c", em: 1, confidence: 0.7 }),
+    makeItem({ id: "4", em: 0, abstained: 1 }),
+  ];
+  expect(riskCoverage(items)).toEqual({
+    n: 4,
+    coverage: 0.75,
+    risk: expect.closeTo(1 / 3, 12),
+    area: expect.closeTo(1 / 9, 12),
+    points: [
+      { confidence: 0.9, coverage: 0.25, risk: 0 },
+      { confidence: 0.7, coverage: 0.5, risk: 0 },
+      { confidence: 0.5, coverage: 0.75, risk: expect.closeTo(1 / 3, 12) },
+    ],
+  });
+  expect(riskCoverage([makeItem({ answer: "a", em: 1 })])).toEqual({ n: 1, coverage: 1, risk: 0, points: [] });
+  expect(riskCoverage([makeItem({ em: 0 })])).toBeUndefined();
+});
+
+test("the loss falls into what could not be found and what could not be used", () => {
+  const parts = decompose({ none: result(scores(10)), real: result(scores(40)), oracle: result(scores(70)) }, { seed: 1 });
+  expect(parts).toMatchObject({
+    n: 100,
+    gained: { mean: expect.closeTo(0.3, 12), verdict: "better" },
+    notFound: { mean: expect.closeTo(0.3, 12) },
+    notUsed: { mean: expect.closeTo(0.3, 12) },
+  });
+});
+
+test("oracle retrieval shows gold passages first, those that hold the answer where none are marked", async () => {
+  const passage = (id: string, text = "") => ({ id, title: id, text });
+  const retriever: Retriever = {
+    identity: { method: "m", corpusHash: "c", indexHash: "i", parameters: {} },
+    retrieve: async (queries, k) =>
+      queries.map(() => ["a", "b", "c"].slice(0, k).map((id) => ({ passage: passage(id, id === "c" ? "Paris" : ""), score: 1 }))),
+  };
+  const ids = async (condition: "none" | "real" | "oracle", goldPassages: readonly string[]): Promise<string[]> => {
+    const question = makeQuestion({ goldPassages });
+    const passages = new Map([["g", passage("g")]]);
+    const [list = []] = await underCondition(retriever, condition, { question, passages }).retrieve(["q"], 2);
+    return list.map((found) => found.passage.id);
+  };
+  expect(await ids("none", ["g"])).toEqual([]);
+  expect(await ids("real", ["g"])).toEqual(["a", "b"]);
+  expect(await ids("oracle", ["g"])).toEqual(["g", "a"]);
+  expect(await ids("oracle", [])).toEqual(["c", "a"]);
+});
+
+test("gold answers that vanish when normalised are refused by name", () => {
+  expect(isScorable({ goldAnswers: ["The", "Paris"] })).toBe(true);
+  expect(() => requireScorable([makeQuestion(), makeQuestion({ id: "q2", goldAnswers: ["The", "?"] })])).toThrow(
+    'atlas/q2 ("The", "?")',
+  );
+});
+
+test("a table accounts for every method, and compares only what was asked the same questions", () => {
+  const table = methodTable(
+    [
+      { name: "broken", failure: "no such file" },
+      { name: "direct", result: result(scores(20)) },
+      { name: "rag", result: result(scores(60), { codec: "compact", k: 5 }) },
+      { name: "other", result: result(scores(60), { questionsHash: "q1" }) },
+    ],
+    { seed: 1 },
+  );
+  expect(table).toMatchObject({ reference: "direct", sets: ["nq", "all"] });
+  expect(table.rows.map(({ name, unequal, differences }) => [name, unequal, differences.all?.verdict])).toEqual([
+    ["broken", [], undefined],
+    ["direct", [], undefined],
+    ["rag", [], "better"],
+    ["other", ["questionsHash"], undefined],
+  ]);
+  const cell = table.rows[2]?.differences.all;
+  expect(cell?.adjustedP).toBeCloseTo(2 * (cell?.p ?? 0), 12);
+});

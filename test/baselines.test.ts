@@ -1,0 +1,126 @@
+/**
+ * Every baseline that ships runs: its recipe is understood by `train` and `eval`, one that is trained takes two steps, one
+ * that is only asked answers ten questions, all on a small world with a model that knows nothing. Then one table of them.
+ */
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runForTest, type TestRun } from "./run-cli.ts";
+import { tinyRecipe } from "./tiny-recipe.ts";
+
+const recipes = join(import.meta.dirname, "..", "recipes", "baselines");
+const names = ["cot", "direct", "ircot", "r1", "rag", "rejection-sampling", "search-o1", "sft"];
+const recipe = (name: string): string => join(recipes, `${name}.yaml`);
+
+let folder: string;
+const at = (name: string): string => join(folder, name);
+const set = (...overrides: readonly string[]): string[] => overrides.flatMap((override) => ["--set", override]);
+/** The world, limits and engine of the tiny recipe instead of those that need large files. */
+const small = set(
+  "data={ type: world, world: { name: lab, entities: 40, nameWords: 20, relations: 1, trainQuestions: 40, testQuestions: 10 } }",
+  "retriever={ type: bm25 }",
+  "engine={ type: embedded, threads: 1, tokenBudget: 4096 }",
+  "environment.maxTurnTokens=12",
+  "environment.maxObservationTokens=60",
+  "evaluation.n=10",
+);
+const model =
+  "model={ type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 2, feedForward: 32, contextLength: 2048, vocabularySize: 300 }";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forager-baselines-"));
+  await writeFile(at("tiny.yaml"), tinyRecipe);
+  const one = set("model.contextLength=2048", "stages.grpo.steps=1", "stages.warm-up.steps=1", "evaluation.n=2");
+  const trained = await runForTest("train", at("tiny.yaml"), "--out", at("agent"), ...one);
+  expect(trained.stderr).toContain("after");
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+test("the baselines that ship are these", async () => {
+  expect((await readdir(recipes)).sort()).toEqual(names.map((name) => `${name}.yaml`));
+});
+
+describe.each(names)("%s", (name) => {
+  test.each(["train", "eval"])("is understood by %s --dry-run", async (command) => {
+    const run = await runForTest(command, recipe(name), "--dry-run", "--json");
+    expect(run.code).toBe(0);
+    expect(run.json).toMatchObject({ recipe: { name, data: { questions: { evaluation: expect.arrayContaining(["nq"]) } } } });
+  });
+});
+
+test.each([
+  ["sft", ["stages.sft.steps=2", "stages.sft.batchSize=4"]],
+  ["r1", ["stages.grpo.steps=2", "stages.grpo.questionsPerStep=2", "stages.grpo.algorithm.groupSize=2"]],
+  [
+    "rejection-sampling",
+    [
+      "stages.rounds.steps=2",
+      "stages.rounds.questionsPerStep=2",
+      "stages.rounds.algorithm={ type: rejectionSampling, groupSize: 2, threshold: 0, epochs: 2, minibatchSize: 3 }",
+    ],
+  ],
+])("%s takes two steps", async (name, overrides) => {
+  const run = await runForTest("train", recipe(name), "--out", at(name), ...small, ...set(model, ...overrides), "--json");
+  expect(run.stderr).not.toContain("bug");
+  expect(run.code).toBe(0);
+  const rows = (await readFile(at(`${name}/metrics.jsonl`), "utf8")).trim().split("\n").map((line) => JSON.parse(line));
+  expect(rows).toHaveLength(2);
+  if (name === "rejection-sampling") {
+    expect(rows[0]).toMatchObject({ "demonstration/count": expect.any(Number), "optimizer/updates": 4 });
+    expect(rows[0]["demonstration/count"] + rows[0]["demonstration/dropped"]).toBe(4);
+  }
+});
+
+/** The tiny model under the rules of a baseline. */
+async function evaluated(name: string, ...more: readonly string[]): Promise<TestRun> {
+  return await runForTest("eval", at("agent"), "--recipe", recipe(name), ...small, ...more, "--json");
+}
+
+test.each(["direct", "cot", "rag", "ircot", "search-o1"])("%s answers ten questions", async (name) => {
+  const run = await evaluated(name, "--out", at(`${name}.json`));
+  expect(run.stderr).not.toContain("bug");
+  expect(run.code).toBe(0);
+  expect(run.json).toMatchObject({ n: 10, failed: 0, contract: { n: 10, split: "test" } });
+});
+
+test("RAG gets as many passages as the agent of a result saw, and the room for them", async () => {
+  const agent = await evaluated("ircot", "--out", at("seen.json"));
+  const { result } = { result: JSON.parse(await readFile(at("seen.json"), "utf8")) };
+  expect(agent.code).toBe(0);
+  const seen = result.summary.overall.passagesSeen.mean;
+  const run = await evaluated("rag", "--k-from", at("seen.json"), "--out", at("rag-k.json"));
+  expect(run.json).toMatchObject({ contract: { k: Math.round(seen) } });
+  const wrong = await evaluated("direct", "--k-from", at("seen.json"), "--out", at("direct-k.json"));
+  expect(wrong.code).toBe(2);
+});
+
+test("the loss of an agent is split by asking it with no, real and oracle retrieval", async () => {
+  const run = await evaluated("ircot", "--decompose", "--out", at("split.json"));
+  expect(run.code).toBe(0);
+  expect(run.json).toMatchObject({
+    decomposition: { n: 10, em: { none: { n: 10 }, real: { n: 10 }, oracle: { n: 10 } }, notUsed: { mean: expect.any(Number) } },
+  });
+  const oracle = JSON.parse(await readFile(at("split.oracle.json"), "utf8"));
+  expect(oracle.contract.retriever.parameters.condition).toBe("oracle");
+  expect(oracle.summary.overall.retrievalRecall.mean).toBe(1);
+});
+
+test("one table of all accounts for what is broken, keeps what is measured, and goes on", async () => {
+  const targets = [at("agent"), at("direct.json"), at("rag.json"), at("nowhere.yaml")];
+  const call = ["table", ...targets, "--out", at("table"), ...set("evaluation.n=2"), "--reference", "direct", "--json"];
+  const first = await runForTest(...call);
+  expect(first.code).toBe(1);
+  expect(first.json).toMatchObject({
+    methods: 4,
+    measured: 3,
+    failed: [{ name: "nowhere", failure: expect.stringContaining("nowhere.yaml") }],
+    reference: "direct",
+  });
+  expect((await runForTest(...call)).stderr).toContain("agent is measured already");
+  const markdown = await readFile(at("table/table.md"), "utf8");
+  for (const name of ["agent", "direct", "rag", "nowhere"]) expect(markdown).toContain(`- ${name}:`);
+  expect(await readFile(at("table/table.csv"), "utf8")).toMatch(/^method,set,n,failed,em,/);
+  const page = await readFile(at("table/table.html"), "utf8");
+  expect(page.match(/<svg/g)?.length).toBeGreaterThanOrEqual(2);
+});
