@@ -24,7 +24,7 @@ function environment(
 const search = "<search> Emma </search>";
 
 test("the defaults are those of the paper", () => {
-  expect(environmentOptionsSchema.parse({})).toEqual({
+  expect(environmentOptionsSchema.parse({})).toMatchObject({
     mode: "search",
     chat: "auto",
     examples: [],
