@@ -68,7 +68,8 @@ export const evalCommand = defineCommand({
   details:
     "Greedy unless the recipe says otherwise. The result names everything it depends on; see forager compare. All\n" +
     "trajectories are kept: RUN/trajectories/eval-DATE-TIME.jsonl, or FILE with the ending .trajectories.jsonl.\n" +
-    "--set generator=MODEL lets another frozen model answer for a trained planner. --set environment.mode=direct and =rag score the same model as baselines without searches.",
+    "--set environment.mode=direct and =rag score the same model as baselines without searches.\n" +
+    "--set generator.model=MODEL lets another frozen model answer for a trained planner.",
   args: [
     {
       name: "TARGET",
