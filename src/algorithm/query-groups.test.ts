@@ -23,11 +23,7 @@ describe("queryWords", () => {
 // Values of specs of the paper (tables 5 and 6 among them), computed with the released function.
 describe("wordF1", () => {
   it.each([
-    [
-      "host city of the 2008 Summer Olympics",
-      "host city of the 2008 Summer Olympic Games",
-      10 / 13,
-    ],
+    ["host city of the 2008 Summer Olympics", "host city of the 2008 Summer Olympic Games", 10 / 13],
     ["Frank Ellis place of death", "Frank Ellis death place", 8 / 9],
     [
       "Embassy of Northern Cyprus in Kemerhisar operator",

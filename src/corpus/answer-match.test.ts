@@ -2,9 +2,18 @@ import { expect, it } from "vitest";
 import { answerMatcher, isVerdict, matchTokens } from "./answer-match.ts";
 
 it("cuts text into runs of letters, numbers and marks, and single symbols", () => {
-  expect(matchTokens("O'Neil, 3rd café—x_y")).toEqual(
-    ["o", "'", "neil", ",", "3rd", "café".normalize("NFD"), "—", "x", "_", "y"],
-  );
+  expect(matchTokens("O'Neil, 3rd café—x_y")).toEqual([
+    "o",
+    "'",
+    "neil",
+    ",",
+    "3rd",
+    "café".normalize("NFD"),
+    "—",
+    "x",
+    "_",
+    "y",
+  ]);
 });
 
 it.each([

@@ -38,7 +38,10 @@ describe("the reward of CoSearch's agent", () => {
   });
 
   it("asks with format actions for actions that count and no thoughts", () => {
-    const bare = makeTrajectory({ ...turns("<search>q</search>", "<answer>Paris</answer>"), answer: "Paris" });
+    const bare = makeTrajectory({
+      ...turns("<search>q</search>", "<answer>Paris</answer>"),
+      answer: "Paris",
+    });
     expect(value(bare, { format: "actions" })).toBe(1);
     const stumbling = makeTrajectory({ ...turns("hm", "<answer>Paris</answer>"), answer: "Paris" });
     expect(value(stumbling, { format: "actions" })).toBe(-0.2);

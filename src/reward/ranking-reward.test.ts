@@ -58,7 +58,11 @@ const judge = (
   answer: string,
   options: object = {},
 ) =>
-  rankingReward(rankingOf(relevant, order), agentOf(answer), rankingRewardSchema.parse({ ...paper, ...options }));
+  rankingReward(
+    rankingOf(relevant, order),
+    agentOf(answer),
+    rankingRewardSchema.parse({ ...paper, ...options }),
+  );
 
 // Worked by hand from Eq. 6 and from the released scorer; candidate 7 alone is relevant unless said otherwise.
 describe("the reward of a ranking", () => {
@@ -110,7 +114,10 @@ describe("the reward of a ranking", () => {
   it("finds nothing relevant to verdicts unless asked to", () => {
     const asks = (skipVerdicts: boolean) => {
       const verdict = { ...rankingOf([], [1, 2, 3, 4, 5]), question: makeQuestion({ goldAnswers: ["no"] }) };
-      const found = { ...verdict, turns: [{ ...verdict.turns[0], passages: [0, 1, 2, 3, 4].map((i) => passage("no", i)) }] } as Trajectory;
+      const found = {
+        ...verdict,
+        turns: [{ ...verdict.turns[0], passages: [0, 1, 2, 3, 4].map((i) => passage("no", i)) }],
+      } as Trajectory;
       const agent = { ...agentOf("no"), question: found.question };
       return rankingReward(found, agent, rankingRewardSchema.parse({ ...paper, skipVerdicts })).isAnswerable;
     };

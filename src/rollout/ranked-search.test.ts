@@ -11,7 +11,10 @@ import { play } from "./rollout.fixture.ts";
 import { scriptedPolicy } from "./scripted-policy.ts";
 import type { Trajectory } from "./trajectory.ts";
 
-const tokenizer = trainBytePair([], { vocabularySize: 270, specialTokens: [...searchR1Tags, ...rankingTags] });
+const tokenizer = trainBytePair([], {
+  vocabularySize: 270,
+  specialTokens: [...searchR1Tags, ...rankingTags],
+});
 const passages = ["one", "two", "three", "four"].map((text, i) => ({ id: `${i + 1}`, title: "T", text }));
 const ranker = (policy: Policy, contextLength?: number): Ranker => ({
   type: "generative",
@@ -31,7 +34,8 @@ const playWith = (given: Ranker, queries: readonly string[] = ["q1"]): Promise<T
     retriever: scriptedRetriever(() => passages),
     ranker: given,
   });
-const shown = ({ turns }: Trajectory) => turns.map(({ passages: all }) => all?.map(({ passage }) => passage.id));
+const shown = ({ turns }: Trajectory) =>
+  turns.map(({ passages: all }) => all?.map(({ passage }) => passage.id));
 
 describe("a generative ranker", () => {
   it("chooses what the agent sees, and is recorded apart with its turn", async () => {
@@ -48,9 +52,7 @@ describe("a generative ranker", () => {
       stopReason: "answer",
     });
     expect(first?.segments.map(({ source }) => source)).toEqual(["prompt", "policy"]);
-    expect(first?.segments[0]?.text).toBe(
-      "Question: q?\nQuery: q1\n[1] one\n[2] two\n[3] three\n[4] four\n",
-    );
+    expect(first?.segments[0]?.text).toBe("Question: q?\nQuery: q1\n[1] one\n[2] two\n[3] three\n[4] four\n");
     expect(first?.segments[1]?.logprobs).toHaveLength(first?.segments[1]?.tokens.length as number);
     expect(first?.turns[0]?.passages?.map(({ passage }) => passage.id)).toEqual(["1", "2", "3", "4"]);
     expect(new Set(policy.calls.map(({ episode }) => episode)).size).toBe(2);

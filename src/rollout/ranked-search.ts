@@ -61,8 +61,8 @@ export interface RankedSearchInput {
 export class RankedSearch {
   readonly retriever: Retriever;
   readonly #input: RankedSearchInput;
-  /** In the order of their calls. */
-  readonly #rankings: Promise<Trajectory>[] = [];
+  /** Calls that began, and those that are over, each at its place. */
+  #calls = 0;
   readonly #done: Trajectory[] = [];
 
   constructor(input: RankedSearchInput) {
@@ -90,12 +90,11 @@ export class RankedSearch {
     if (ranker.type === "oracle") return oracleChoice(candidates, question.goldAnswers, k);
     const count = Math.min(k, candidates.length);
     if (count === 0) return [];
-    const place = this.#rankings.length;
+    const place = this.#calls++;
     const call = new RankingCall(ranker, this.#input, { ...search, count, place });
-    const work = call.run(signal);
-    this.#rankings.push(work);
-    this.#done[place] = await work;
-    return chosenPassages(this.#done[place]) ?? candidates.slice(0, k);
+    const ranking = await call.run(signal);
+    this.#done[place] = ranking;
+    return chosenPassages(ranking) ?? candidates.slice(0, k);
   }
 }
 
@@ -215,7 +214,8 @@ class RankingCall {
       segments,
       turns: [
         {
-          action: answer === undefined ? { type: "invalid", reason: "malformed" } : { type: "answer", answer },
+          action:
+            answer === undefined ? { type: "invalid", reason: "malformed" } : { type: "answer", answer },
           passages: candidates,
           ...(truncated && { truncated }),
         },

@@ -1,0 +1,119 @@
+/** From a recipe to who chooses the passages of each search: a model that is made or opened, or the oracle. */
+import { isServed, type TrainableModel } from "../config/model-source-options.ts";
+import type { GenerativeRankerOptions } from "../config/ranker-options.ts";
+import type { Recipe } from "../config/recipe.ts";
+import type { Engine } from "../engine/engine.ts";
+import { rankingTags } from "../environment/ranking-codec.ts";
+import { assert, ConfigError } from "../errors.ts";
+import type { GenerativeRanker } from "../rollout/ranked-search.ts";
+import type { Closers } from "../shared/closers.ts";
+import { exists } from "../shared/files.ts";
+import { freshPolicy } from "./fresh-policy.ts";
+import type { Watcher } from "./hub-settings.ts";
+import { createEngine, openEngine } from "./open-engine.ts";
+import { openServedPolicy } from "./open-policy.ts";
+import { type OpenedRanker, rankerFolder } from "./opened-ranker.ts";
+import type { TrainingData } from "./setup.ts";
+import { processWorld } from "./world.ts";
+
+export interface RankerWorld {
+  readonly watcher?: Watcher | undefined;
+  /** Gets what must be closed. */
+  readonly closers: Closers;
+}
+
+/** The ranker of a training, untrained; undefined where the recipe has none. */
+export async function createRanker(
+  recipe: Recipe,
+  data: TrainingData,
+  world: RankerWorld & { readonly agent: Engine },
+): Promise<OpenedRanker | undefined> {
+  const { ranker } = recipe;
+  const { agent } = world;
+  if (ranker?.type === "generative" && ranker.weights === "shared") return withEngine(ranker, agent, false);
+  if (ranker?.type !== "generative" || isServedRanker(ranker))
+    return await openRanker(recipe, undefined, { ...world, agent: { policy: agent.policy() } });
+  assert(ranker.model !== undefined, "a ranker with weights of its own has a model");
+  // What differs between the two is the model and the tags that its tokenizer must know.
+  const own: Recipe = { ...recipe, model: ranker.model, seed: recipe.seed + 1 };
+  const engine = await createEngine(own, data, { ...world.watcher, tags: rankingTags });
+  world.closers.defer(() => engine.close());
+  return withEngine(ranker, engine, true);
+}
+
+/** Who asks for rankings with its own weights. */
+type Asked = Pick<GenerativeRanker, "policy" | "tokenizer" | "contextLength">;
+
+/**
+ * The ranker of an evaluation: as `checkpoint` holds it, else as its model is. Throws `ConfigError` for a fresh one, which
+ * knows nothing yet, and what opening a model throws.
+ */
+export async function openRanker(
+  recipe: Recipe,
+  checkpoint: string | undefined,
+  { watcher, closers, agent }: RankerWorld & { readonly agent: Asked },
+): Promise<OpenedRanker | undefined> {
+  const { ranker } = recipe;
+  if (ranker === undefined || ranker.type === "none") return undefined;
+  if (ranker.type === "oracle")
+    return {
+      options: ranker,
+      isOwn: false,
+      sampling: () => ({ type: "oracle", candidates: ranker.candidates }),
+    };
+  if (ranker.weights === "shared") return asked(ranker, agent);
+  const { model } = ranker;
+  assert(model !== undefined, "a ranker with weights of its own has a model");
+  if (isServed(model)) return asked(ranker, await openServedPolicy(model, processWorld(watcher)));
+  const saved = checkpoint && rankerFolder(checkpoint);
+  const source = saved !== undefined && (await exists(saved)) ? saved : sourceOf(model);
+  const engine = await openEngine(source, recipe, watcher);
+  closers.defer(() => engine.close());
+  return withEngine(ranker, engine, true);
+}
+
+function isServedRanker({ model }: GenerativeRankerOptions): boolean {
+  return model !== undefined && isServed(model);
+}
+
+function sourceOf(model: TrainableModel): string {
+  if (model.type === "pretrained") return model.source;
+  throw new ConfigError("a fresh ranker knows nothing yet; train it and name the run", {
+    path: "ranker.model",
+  });
+}
+
+/** A ranker that is only asked. */
+function asked(options: GenerativeRankerOptions, { policy, tokenizer, contextLength }: Asked): OpenedRanker {
+  return {
+    options,
+    isOwn: false,
+    sampling: (sampling) => ({ ...fields(options), policy, tokenizer, contextLength, sampling }),
+  };
+}
+
+function withEngine(options: GenerativeRankerOptions, engine: Engine, isOwn: boolean): OpenedRanker {
+  return {
+    options,
+    engine,
+    isOwn,
+    sampling: (sampling) => ({
+      ...fields(options),
+      // With shared weights the agent's rollouts have forgotten what was kept already.
+      policy: isOwn ? freshPolicy(engine) : engine.policy(),
+      tokenizer: engine.tokenizer,
+      contextLength: engine.contextLength,
+      sampling,
+    }),
+  };
+}
+
+function fields(options: GenerativeRankerOptions): Omit<GenerativeRanker, "policy" | "sampling"> {
+  const { candidates, maxTokens, prompt, passages, maxPassageCharacters, chat } = options;
+  return {
+    type: "generative",
+    candidates,
+    maxTokens,
+    prompt: { prompt, passages, maxPassageCharacters, chat },
+  };
+}
