@@ -40,6 +40,23 @@ const systems: readonly (readonly [name: string, overrides: readonly string[], s
     ["search-r1-grpo", files, ["grpo"]],
     ["search-r1-grpo-format", files, ["grpo"]],
     ["desa", files, ["search", "answer"]],
+    [
+      "cosearch",
+      [
+        ...files,
+        model(3000),
+        model(3000).replace("model=", "ranker.model="),
+        "ranker.candidates=4",
+        "ranker.maxTokens=16",
+        "environment.k=2",
+      ],
+      ["joint"],
+    ],
+    [
+      "lab-cosearch",
+      [world, model(320), ...warmUp, "stages.ranker-warm-up.steps=2", "stages.ranker-warm-up.batchSize=4"],
+      ["joint"],
+    ],
     ["lab-desa", [world, model(320), ...warmUp], ["search", "answer"]],
   ];
 

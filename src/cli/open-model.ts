@@ -7,7 +7,6 @@ import type { Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
 import { findKnownModel } from "../engine/known-models.ts";
 import { CheckpointError, FileError, UsageError } from "../errors.ts";
-import type { Checkpoint } from "../reporting/checkpoint-folders.ts";
 import type { RunPosition } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import type { Closers } from "../shared/closers.ts";
@@ -16,7 +15,7 @@ import { isHubReference } from "../shared/hub.ts";
 import type { Watcher } from "../training/hub-settings.ts";
 import { openEngine } from "../training/open-engine.ts";
 import { type OpenedPolicy, openServedPolicy, recorded } from "../training/open-policy.ts";
-import { positionAfter } from "../training/position.ts";
+import { lastStep } from "../training/position.ts";
 import { processWorld } from "../training/world.ts";
 
 export interface ModelSource {
@@ -50,7 +49,7 @@ export async function findModel(
       throw new CheckpointError(
         `${path} has no checkpoint yet; train it first (forager train --resume ${path})`,
       );
-    const position = placeOf(await loadRecipe(run.recipePath), checkpoint);
+    const position = lastStep(await loadRecipe(run.recipePath), checkpoint.step);
     return { recipe, model: checkpoint.path, run, position };
   }
   if (!(await holdsModel(path)))
@@ -93,12 +92,6 @@ async function modelOfRecipe(path: string, { recipePath, overrides }: SourceOpti
   return { recipe, model: recipe.model.source };
 }
 
-/** The stage and step a checkpoint was made after. */
-function placeOf(recipe: Recipe, { step }: Checkpoint): RunPosition {
-  const { stage, step: done } = positionAfter(recipe, Math.max(0, step - 1));
-  return { stage: recipe.stages[stage]?.name ?? "", step: step === 0 ? 0 : done + 1 };
-}
-
 /**
  * The policy of a model, recording where the recipe says so; `closers` gets what must be closed. `io` is told of downloads
  * and stops them.
@@ -120,4 +113,12 @@ function openEmbedded(engine: EmbeddedEngine, closers: Closers): OpenedPolicy {
   closers.defer(() => engine.close());
   const { tokenizer, contextLength } = engine;
   return { policy: engine.policy(), tokenizer, contextLength, concurrency: undefined };
+}
+
+/** The ranker of a model with a recipe that has one: from the run's checkpoint, else as the recipe names it. */
+export async function openRankerOf(
+  { recipe, model, run }: ModelSource,
+  world: Parameters<typeof openRanker>[2],
+): Promise<OpenedRanker | undefined> {
+  return await openRanker(recipe, run && typeof model === "string" ? model : undefined, world);
 }

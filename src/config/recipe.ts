@@ -12,6 +12,7 @@ import { defaultType } from "../shared/default-type.ts";
 import { dataOptionsSchema } from "./data-options.ts";
 import { modelSchema } from "./model-source-options.ts";
 import { generatorSchema, plannerSchema } from "./planner-options.ts";
+import { rankerSchema } from "./ranker-options.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { retrieverSchema } from "./retriever-options.ts";
 import { stageSchema } from "./stage-options.ts";
@@ -83,6 +84,11 @@ export const recipeSchema = z
       .min(1)
       .optional()
       .describe("File to which every query and its answer is appended, for `retriever.type: replay`."),
+    ranker: rankerSchema
+      .optional()
+      .describe(
+        "Who chooses the passages of each search among more candidates (docs/algorithms/cosearch.md); absent: the retriever's best are shown.",
+      ),
     environment: environmentOptionsSchema.prefault({}).describe("The rules of an episode."),
     model: modelSchema.describe(
       "What is trained, or only asked: a text names a model that exists (`model: smollm2-135m`), a mapping with `type: fresh` makes one, with `type: openai` it is behind a server.",

@@ -7,6 +7,7 @@ import { collapseOptionsSchema } from "../algorithm/collapse.ts";
 import { algorithmOptionsSchema } from "../algorithm/options.ts";
 import { scheduleOptionsSchema } from "../algorithm/schedule.ts";
 import { rewardOptionsSchema } from "../reward/reward.ts";
+import { rankingTeacherSchema } from "../rollout/ranking-teacher.ts";
 import { teacherOptionsSchema } from "../rollout/teacher.ts";
 
 const optimizerOptionsSchema = z.strictObject({
@@ -91,9 +92,12 @@ export const supervisedStageSchema = z.strictObject({
     .describe("Demonstrations for one optimiser update, less those that the teacher cannot give."),
   schedule,
   optimizer,
-  teacher: teacherOptionsSchema
+  teacher: z
+    .discriminatedUnion("type", [...teacherOptionsSchema.options, rankingTeacherSchema])
     .prefault({})
-    .describe("Who demonstrates, by the questions' plans or by their gold passages."),
+    .describe(
+      "Who demonstrates, by the questions' plans or by their gold passages; `ranking` demonstrates to the ranker.",
+    ),
   firstTurnOnly: z
     .boolean()
     .default(false)

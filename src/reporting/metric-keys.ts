@@ -137,7 +137,10 @@ const described = {
   "ranker/hit3": ["share", "The same for one of the first three passages."],
   "ranker/hit5": ["share", "The same for one of the first five passages."],
   "ranker/illFormedAgents": ["share", "Rankings left out because the agent broke its format."],
-  "ranker/ungrouped": ["share", "Other rankings left out: in a group too small, without signal, or over the cap."],
+  "ranker/ungrouped": [
+    "share",
+    "Other rankings left out: in a group too small, without signal, or over the cap.",
+  ],
   "ranker/groups": ["count", "Groups of calls that the ranker was trained on."],
   "ranker/groupSize": ["calls", "Mean number of calls in them."],
   "ranker/promptTokens": ["tokens", "Tokens of the ranker's prompt, mean over calls."],
@@ -167,7 +170,10 @@ const described = {
   "planner/cost": ["points", "Cost part before alpha (Eq. 6), 0 to 2, mean."],
   "planner/format": ["points", "Format part (Eq. 8), -1 to 0, mean."],
   "planner/subQueries": ["queries/question", "Sub-queries searched in a trajectory, mean."],
-  "planner/forcedCalls": ["share", "Trajectories whose generator was called because the rounds were used up."],
+  "planner/forcedCalls": [
+    "share",
+    "Trajectories whose generator was called because the rounds were used up.",
+  ],
   "planner/generatorTokens": ["tokens", "Tokens that the generator read and wrote for a trajectory, mean."],
   "planner/judgeTokens": [
     "tokens",

@@ -41,10 +41,11 @@ export function formatReward(trajectory: Trajectory, options: FormatRewardOption
   return { value: value(), isCorrect, isWellFormed, isRetrieved };
 }
 
-const tag = "</?(?:think|search|information|answer)>";
+/** The tags of Search-R1 and those that mean the same in CoSearch. */
+const tag = "</?(?:think|search|information|answer|reason|tool_call|tool_response)>";
 const untagged = `(?:(?!${tag})[^])*`;
 const wellFormedTurn = new RegExp(
-  `^\\s*<think>${untagged}</think>\\s*<(search|answer)>${untagged}</\\1>\\s*$`,
+  `^\\s*<(think|reason)>${untagged}</\\1>\\s*<(search|tool_call|answer)>${untagged}</\\2>\\s*$`,
 );
 
 /** Whether each turn is a thought and one action with nothing else around, all but the last a search, the last an answer. */
@@ -55,7 +56,8 @@ export function hasValidFormat({ segments, turns }: Trajectory): boolean {
     texts.length === turns.length &&
     texts.every((text, i) => {
       const expected = i === texts.length - 1 ? "answer" : "search";
-      return turns[i]?.action.type === expected && wellFormedTurn.exec(text)?.[1] === expected;
+      const written = wellFormedTurn.exec(text)?.[2]?.replace("tool_call", "search");
+      return turns[i]?.action.type === expected && written === expected;
     })
   );
 }

@@ -1,5 +1,6 @@
 /** The update of GRPO: advantages from the rewards of each group, and updates on minibatches. */
-import { advantagesByGroup } from "../algorithm/group.ts";
+import type { Datum } from "../algorithm/datum.ts";
+import { type AdvantagedTrajectory, advantagesByGroup } from "../algorithm/group.ts";
 import { minibatches } from "../algorithm/minibatch.ts";
 import { type GrpoOptions, policyLoss } from "../algorithm/options.ts";
 import type { ReinforcementStage } from "../config/stage-options.ts";
@@ -11,18 +12,34 @@ import { stageRate } from "./stage-switch.ts";
 import type { StepUpdate } from "./step-update.ts";
 import { UpdateMetrics } from "./update-metrics.ts";
 
+interface GroupSample {
+  readonly step: number;
+  readonly sampled: readonly RewardedTrajectory[];
+  /** Calls of a ranker that the same weights learn from. */
+  readonly rankings?: readonly AdvantagedTrajectory[] | undefined;
+}
+
 /** Updates on minibatches of what the groups left; nothing happens when no group has a signal. */
 export async function groupUpdate(
   lesson: Lesson,
   stage: ReinforcementStage & { readonly algorithm: GrpoOptions },
-  { step, sampled }: { readonly step: number; readonly sampled: readonly RewardedTrajectory[] },
+  { step, sampled, rankings = [] }: GroupSample,
 ): Promise<StepUpdate> {
-  const { engine, seed } = lesson;
+  const groups = advantagesByGroup(sampled, stage.algorithm);
+  const data = await policyData(lesson, stage.algorithm, groups.trajectories);
+  data.push(...(await policyData(lesson, { maskRetrieved: true }, rankings)));
+  return { groups, row: await updateOn(lesson, stage, { step, data }) };
+}
+
+/** One update for each minibatch of `data`; returns what makes the metrics, given the seconds it took. */
+export async function updateOn(
+  { engine, seed, stepsCarried }: Lesson,
+  stage: ReinforcementStage & { readonly algorithm: GrpoOptions },
+  { step, data }: { readonly step: number; readonly data: readonly Datum[] },
+): Promise<StepUpdate["row"]> {
   const { algorithm, optimizer } = stage;
-  const groups = advantagesByGroup(sampled, algorithm);
-  const data = await policyData(lesson, algorithm, groups.trajectories);
   const loss = policyLoss(algorithm);
-  const rate = stageRate(stage, step, lesson.stepsCarried);
+  const rate = stageRate(stage, step, stepsCarried);
   const metrics = new UpdateMetrics({
     loss,
     learningRate: rate,
@@ -41,5 +58,5 @@ export async function groupUpdate(
     const { gradientNorm } = await engine.step({ ...optimizer, learningRate: rate });
     metrics.add(batch, report, gradientNorm);
   }
-  return { groups, row: (seconds) => metrics.row(seconds) };
+  return (seconds) => metrics.row(seconds);
 }

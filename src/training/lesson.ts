@@ -3,7 +3,13 @@ import type { Critic, Engine, ReferencePolicy } from "../engine/engine.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
 import type { PlannerRewardOptions } from "../reward/planner-reward.ts";
 import type { Assessor } from "./assessor.ts";
+import type { OpenedRanker } from "./opened-ranker.ts";
 import type { TrainingData } from "./setup.ts";
+
+export interface RankerLesson {
+  readonly opened: OpenedRanker;
+  readonly reference?: ReferencePolicy | undefined;
+}
 
 export interface Lesson {
   readonly engine: Engine;
@@ -21,5 +27,7 @@ export interface Lesson {
   /** Mode planner: who answers and judges, and what the reward is made of. */
   readonly assessor?: Assessor | undefined;
   readonly planner?: PlannerRewardOptions | undefined;
+  /** Who chooses the passages of each search, and the frozen policy of its stage's start. */
+  readonly ranker?: RankerLesson | undefined;
   readonly signal?: AbortSignal | undefined;
 }

@@ -15,12 +15,12 @@ import { criticUpdate } from "./critic-update.ts";
 import { freshPolicy } from "./fresh-policy.ts";
 import { groupUpdate } from "./group-update.ts";
 import type { Lesson } from "./lesson.ts";
-import type { OpenedRanker } from "./opened-ranker.ts";
+import { exploringRanker } from "./opened-ranker.ts";
 import { plannerMetrics } from "./planner-metrics.ts";
 import { questionsOfStep } from "./question-order.ts";
-import { type RewardedTrajectory, rolloutMetrics } from "./rollout-metrics.ts";
-import { rejectionUpdate } from "./rejection-update.ts";
 import { lessonsOfRanker, rankerUpdate, rankingsOf, trainedRanker } from "./ranker-update.ts";
+import { rejectionUpdate } from "./rejection-update.ts";
+import { type RewardedTrajectory, rolloutMetrics } from "./rollout-metrics.ts";
 import type { StepUpdate } from "./step-update.ts";
 
 export interface ReinforcementResult {
@@ -93,7 +93,7 @@ async function sampleGroups(
     {
       policy: freshPolicy(engine),
       retriever: data.retriever,
-      ranker: lesson.ranker && lesson.ranker.opened.sampling(explorationOf(lesson.ranker.opened, stage)),
+      ranker: exploringRanker(lesson.ranker?.opened, stage.sampling),
       environment,
       sampling: stage.sampling,
       tokenizer: engine.tokenizer,
@@ -125,11 +125,6 @@ function rewardOf(
 ): number | undefined {
   if (isInfrastructureFailure(trajectory.stopReason)) return undefined;
   return reward(trajectory, stage.reward, planner).value;
-}
-
-/** How the ranker samples while the agent explores. */
-function explorationOf({ options }: OpenedRanker, stage: ReinforcementStage) {
-  return options.type === "generative" ? options.sampling : stage.sampling;
 }
 
 /** The update that the stage's algorithm asks for. */

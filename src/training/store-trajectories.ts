@@ -10,15 +10,15 @@ import type { ReinforcementResult } from "./reinforcement-step.ts";
 /** Stores the first group of a step that taught something, else the first of all, under the stage's name. */
 export async function storeSample(
   run: RunFolder,
-  step: RunPosition & Pick<ReinforcementResult, "sampled"> & { readonly tokenizer: Tokenizer },
+  step: RunPosition & Pick<ReinforcementResult, "sampled" | "rankings"> & { readonly tokenizer: Tokenizer },
 ): Promise<void> {
-  const { stage, sampled, tokenizer } = step;
+  const { stage, sampled, rankings, tokenizer } = step;
   const chosen = sampled.find(({ advantage }) => advantage !== undefined && advantage !== 0) ?? sampled[0];
   const group = chosen?.trajectory.group;
-  const records = sampled
-    .filter(({ trajectory }) => trajectory.group === group)
-    .map(
-      ({ trajectory, reward, advantage }): TrajectoryRecord => ({
+  const recordsOf = (members: ReinforcementResult["sampled"]): TrajectoryRecord[] =>
+    members
+      .filter(({ trajectory }) => trajectory.group === group)
+      .map(({ trajectory, reward, advantage }) => ({
         stage,
         // Sampled with the weights of before the step.
         step: step.step - 1,
@@ -26,9 +26,10 @@ export async function storeSample(
         pieces: piecesOf(trajectory, tokenizer),
         ...(reward !== undefined && { reward }),
         ...(advantage !== undefined && { advantage }),
-      }),
-    );
-  await run.appendTrajectories(stage, records);
+      }));
+  await run.appendTrajectories(stage, recordsOf(sampled));
+  const calls = recordsOf(rankings);
+  if (calls.length > 0) await run.appendTrajectories(rankingsName(stage), calls);
 }
 
 export interface StoredParts {
@@ -47,7 +48,19 @@ export async function storeEvaluation(
 ): Promise<void> {
   const { name, at, result } = evaluation;
   await run.writeTrajectories(name, evaluationRecords(evaluation));
+  const calls = rankingRecords(evaluation);
+  if (calls.length > 0) await run.writeTrajectories(rankingsName(name), calls);
   await run.writeEvaluation(name, result, at);
+}
+
+/** The file of a ranker's calls beside that of the agent's trajectories. */
+export function rankingsName(name: string): string {
+  return `${name}-rankings`;
+}
+
+/** The calls of the ranker in an evaluation as they are stored. */
+export function rankingRecords({ at, trajectories }: StoredParts): TrajectoryRecord[] {
+  return trajectories.flatMap(({ rankings = [] }) => rankings.map((trajectory) => ({ ...at, trajectory })));
 }
 
 /** The trajectories of an evaluation as they are stored, each with its scores. */

@@ -3,13 +3,17 @@ import { demonstrationDatum } from "../algorithm/batch.ts";
 import { minibatches } from "../algorithm/minibatch.ts";
 import { learningRate } from "../algorithm/schedule.ts";
 import type { SupervisedStage } from "../config/stage-options.ts";
-import { ConfigError } from "../errors.ts";
+import type { Engine } from "../engine/engine.ts";
+import { assert, ConfigError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
-import { demonstrate } from "../rollout/teacher.ts";
+import { demonstrateRankings } from "../rollout/ranking-teacher.ts";
+import type { RolloutRequest } from "../rollout/rollout.ts";
+import { type Demonstrations, demonstrate } from "../rollout/teacher.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { random } from "../shared/random.ts";
 import { goldTitles } from "./gold-titles.ts";
 import type { Lesson } from "./lesson.ts";
+import { exploringRanker } from "./opened-ranker.ts";
 import { questionsOfStep } from "./question-order.ts";
 import { paddingShare } from "./update-metrics.ts";
 
@@ -19,7 +23,7 @@ export async function supervisedStep(
   stage: SupervisedStage,
   step: number,
 ): Promise<MetricRow> {
-  const { engine, data, environment, seed, now, signal } = lesson;
+  const { data, seed, now } = lesson;
   const started = now();
   const questions = questionsOfStep(data.train, { seed, stage: stage.name, step, count: stage.batchSize });
   const requests = questions.map((question, index) => ({
@@ -28,15 +32,7 @@ export async function supervisedStep(
     sample: 0,
     seed,
   }));
-  const setting = {
-    retriever: data.retriever,
-    environment,
-    tokenizer: engine.tokenizer,
-    contextLength: engine.contextLength,
-    signal,
-    ...(stage.teacher.type === "goldPassages" && { titles: goldTitles(data) }),
-  };
-  const { trajectories, dropped } = await demonstrate(requests, setting, stage.teacher);
+  const { engine, trajectories, dropped } = await demonstrations(lesson, stage, requests);
   const lessons = stage.firstTurnOnly ? trajectories.map(firstTurn) : trajectories;
   const demonstrated = now();
   const [batch] = minibatches(
@@ -69,6 +65,39 @@ export async function supervisedStep(
     "time/step": (now() - started) / 1000,
     "rate/tokens": batch.tokens / seconds,
   };
+}
+
+const greedy = { temperature: 0, topP: 1, topK: 0 } as const;
+
+interface Shown extends Demonstrations {
+  /** What learns from them. */
+  readonly engine: Engine;
+}
+
+/** What the stage's teacher demonstrates, to the agent or to the ranker. */
+async function demonstrations(
+  { engine, data, environment, ranker, signal }: Lesson,
+  { teacher }: SupervisedStage,
+  requests: readonly RolloutRequest[],
+): Promise<Shown> {
+  const { retriever } = data;
+  if (teacher.type === "ranking") {
+    const opened = ranker?.opened;
+    const shape = opened?.sampling(greedy);
+    assert(opened?.engine && shape?.type === "generative", "the teacher ranking has a ranker to train");
+    const setting = { retriever, ranker: shape, k: environment.k, signal };
+    return { engine: opened.engine, ...(await demonstrateRankings(requests, setting)) };
+  }
+  const setting = {
+    retriever,
+    ranker: exploringRanker(ranker?.opened, greedy),
+    environment,
+    tokenizer: engine.tokenizer,
+    contextLength: engine.contextLength,
+    signal,
+    ...(teacher.type === "goldPassages" && { titles: goldTitles(data) }),
+  };
+  return { engine, ...(await demonstrate(requests, setting, teacher)) };
 }
 
 /** The trajectory up to the end of the policy's first turn. */

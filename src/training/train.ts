@@ -5,6 +5,7 @@ import { Closers } from "../shared/closers.ts";
 import type { Watcher } from "./hub-settings.ts";
 import { baselineFile, openAssessor } from "./open-assessor.ts";
 import { createEngine } from "./open-engine.ts";
+import { createRanker } from "./open-ranker.ts";
 import { planMemory, requireMemory } from "./plan-training.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
 import { loadData, type TrainingData, writeWorldFiles } from "./setup.ts";
@@ -42,6 +43,7 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
   try {
     const engine = await createEngine(recipe, data, { ...watcher, folder });
     opened.defer(() => engine.close());
+    const ranker = await createRanker(recipe, data, { watcher, closers: opened, agent: engine });
     const assessor = await openAssessor(recipe, data, { watcher, closers: opened });
     requireCritic(recipe, engine);
     const note = await requirePromptsFit(
@@ -61,7 +63,7 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
     try {
       if (!resume && recipe.data.type === "world") await writeWorldFiles(folder, data);
       await assessor?.keepIn(baselineFile(folder), { isReadOnly: false });
-      return await new Training(input, { run, data, engine, assessor }).finish();
+      return await new Training(input, { run, data, engine, assessor, ranker }).finish();
     } finally {
       await run.close();
     }

@@ -1,8 +1,11 @@
 /** What all scores of a training depend on; `contract.json` of its run folder. The contract of an evaluation says the same and more. */
+import { isServed } from "../config/model-source-options.ts";
+import type { RankerOptions } from "../config/ranker-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openingHash } from "../environment/opening.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
+import { rankingPromptHash } from "../environment/ranking-prompt.ts";
 import { hashQuestions } from "../evaluation/contract.ts";
 import type { Assessor } from "./assessor.ts";
 import { describeBaseModel } from "./base-model.ts";
@@ -40,10 +43,23 @@ export async function trainingContract(
     promptHash: await openingHash(recipe.environment, engine.tokenizer),
     templateHash: findPassageTemplate(recipe.environment.passageTemplate).hash,
     ...(assessor && { generator: assessor.describe() }),
+    ...(recipe.ranker && { ranker: await describeRanker(recipe.ranker, watcher) }),
     mode: recipe.environment.mode,
     codec: recipe.environment.codec,
     seed: recipe.seed,
     codeVersion,
     node: process.version,
   };
+}
+
+/** Who chooses the passages of each search; how it learns is in the recipe. */
+async function describeRanker(ranker: RankerOptions, watcher?: Watcher): Promise<object> {
+  if (ranker.type !== "generative") return ranker;
+  const { type, candidates, weights, model, maxTokens, prompt, passages, maxPassageCharacters, chat } =
+    ranker;
+  const promptHash = rankingPromptHash({ prompt, passages, maxPassageCharacters, chat });
+  if (model !== undefined && isServed(model))
+    return { type, candidates, weights, promptHash, maxTokens, model: { type: model.type } };
+  const described = model && (await describeBaseModel(model, watcher));
+  return { type, candidates, weights, promptHash, maxTokens, ...(described && { model: described }) };
 }

@@ -19,6 +19,8 @@ import { evaluationMetrics, isEvaluationDue } from "./evaluation-metrics.ts";
 import { freshPolicy } from "./fresh-policy.ts";
 import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
+import { loadRanker, type OpenedRanker, saveRanker } from "./opened-ranker.ts";
+import { startRanker } from "./stage-ranker.ts";
 import { evaluatedStage, lastStep, stageLength, stepsBefore, totalSteps } from "./position.ts";
 import { reinforcementStep } from "./reinforcement-step.ts";
 import type { TrainingReporter } from "./reporter.ts";
@@ -64,6 +66,8 @@ export interface TrainingParts {
   readonly engine: Engine;
   /** Mode planner: who answers and judges. */
   readonly assessor?: Assessor | undefined;
+  /** Who chooses the passages of each search. */
+  readonly ranker?: OpenedRanker | undefined;
 }
 
 /** A training under way: where it stands, and what it has saved. */
@@ -76,7 +80,7 @@ export class Training {
   /** The counts after which the weights were at their best, by reward and on validation; their checkpoints are kept. */
   #best: number[] = [];
   /** Of the stage under way: its critic, its frozen policy, and the steps from which its schedule goes on. */
-  #stage: Pick<Lesson, "critic" | "reference" | "stepsCarried"> = {};
+  #stage: Pick<Lesson, "critic" | "reference" | "stepsCarried" | "ranker"> = {};
 
   constructor(input: TrainingInput, parts: TrainingParts) {
     this.#input = input;
@@ -109,6 +113,7 @@ export class Training {
     const checkpoint = await run.latestCheckpoint();
     if (checkpoint) {
       await engine.load(checkpoint.path);
+      await loadRanker(this.#parts.ranker, checkpoint.path);
       this.#done = checkpoint.step;
       this.#saved = checkpoint.step;
       reporter.message(`going on after step ${this.#done} of ${totalSteps(recipe)}`);
@@ -127,10 +132,11 @@ export class Training {
       await this.#evaluate("before", { stage: stage.name, step: 0 });
     const { stages } = recipe;
     const reference = await openReference({ run, engine, stages, index, isStart, done: this.#done });
+    const ranker = await startRanker(this.#parts.ranker, { run, stages, index, isStart, done: this.#done });
     if (isStart && index > 0 && !carryOf(stage).includes("optimizer")) await engine.resetOptimizer();
     const rows = await run.readMetrics();
     const critic = await openCritic(engine, stage, isStart ? undefined : run.checkpointFolder(this.#done));
-    this.#stage = { critic, reference, stepsCarried: stepsCarried(stages, index, rows) };
+    this.#stage = { critic, reference, ranker, stepsCarried: stepsCarried(stages, index, rows) };
     try {
       const history = await this.#runSteps(stage, { start, rows });
       await this.#chooseWeights(stage, { start, history });
@@ -184,7 +190,10 @@ export class Training {
     const { run, engine } = this.#parts;
     const last = this.#done - start;
     const best = judgeValidation(history, until).bestStep ?? last;
-    if (best !== last) await engine.load(run.checkpointFolder(start + best));
+    if (best !== last) {
+      await engine.load(run.checkpointFolder(start + best));
+      await loadRanker(this.#parts.ranker, run.checkpointFolder(start + best));
+    }
     this.#input.reporter.message(
       `${stage.name} ended after step ${last}; its weights of step ${best} were best on validation and go on`,
     );
@@ -210,8 +219,8 @@ export class Training {
     return await this.#savedWhenAborted(async () => {
       signal?.throwIfAborted();
       if (stage.type === "supervised") return await supervisedStep(lesson, stage, step);
-      const { row, sampled } = await reinforcementStep(lesson, stage, step);
-      await storeSample(run, { stage: stage.name, step: step + 1, sampled, tokenizer: engine.tokenizer });
+      const { row, sampled, rankings } = await reinforcementStep(lesson, stage, step);
+      await storeSample(run, { stage: stage.name, step: step + 1, sampled, rankings, tokenizer: engine.tokenizer });
       const example = sampled.find(({ reward }) => reward !== undefined);
       if (example) reporter.sample(example.trajectory, example.reward as number);
       return row;
@@ -287,6 +296,7 @@ export class Training {
     const { run, engine } = this.#parts;
     await run.writeCheckpoint(this.#done, async (folder) => {
       await engine.save(folder);
+      await saveRanker(this.#parts.ranker, folder);
       await this.#stage.critic?.save(criticFolder(folder));
     });
     await run.pruneCheckpoints(this.#input.recipe.checkpoint.keep, this.#best);
@@ -322,6 +332,7 @@ export class Training {
       retriever: data.retriever,
       environment: recipe.environment,
       planner: assessor,
+      ranker: this.#parts.ranker?.sampling(recipe.evaluation.sampling),
       ...asked,
       sampling: recipe.evaluation.sampling,
       tokenizer: engine.tokenizer,

@@ -34,8 +34,8 @@ export const demonstrateCommand = defineCommand({
   examples: ["demonstrate recipes/smollm2-135m.yaml --set data.folder=../data --n 100 --out shown.jsonl"],
   async run({ args, options: { n, show = 2, out, set } }, io) {
     const recipe = await loadRecipe(args[0] as string, { overrides: set });
-    const stage = recipe.stages.find((each) => each.type === "supervised");
-    if (stage === undefined)
+    const stage = recipe.stages.find((each) => each.type === "supervised" && each.teacher.type !== "ranking");
+    if (stage?.type !== "supervised" || stage.teacher.type === "ranking")
       throw new UsageError(`demonstrate: ${args[0]} has no supervised stage, and so no teacher`);
     if (out !== undefined) await requireNewPath(out, "choose another file with --out");
     const opened = new Closers();
