@@ -2,6 +2,7 @@
 import { basename, dirname, join, parse, resolve } from "node:path";
 import { loadRecipe } from "../config/load-recipe.ts";
 import type { Recipe } from "../config/recipe.ts";
+import type { Stage } from "../config/stage-options.ts";
 import { CheckpointError, FileError, UsageError } from "../errors.ts";
 import type { Checkpoint } from "../reporting/checkpoint-folders.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
@@ -9,6 +10,7 @@ import { exists } from "../shared/files.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { bestStep } from "../training/health.ts";
 import { stepsBefore } from "../training/position.ts";
+import { judgeValidation, untilOf } from "../training/stage-switch.ts";
 
 export interface ExportSource {
   /** Names the model in its card and its file. */
@@ -97,6 +99,9 @@ async function bestOf(run: RunFolder, recipe: Recipe): Promise<number> {
     throw new UsageError(
       `export: ${run.path} has no reward yet that would say which checkpoint is best; use --checkpoint last`,
     );
-  const best = bestStep(rows.filter((row) => row.stage === name));
-  return stepsBefore(recipe, { stage, step: best });
+  const history = rows.filter((row) => row.stage === name);
+  const until = untilOf(recipe.stages[stage] as Stage);
+  // What was chosen on validation questions is better known to be good than what earned most while it sampled.
+  const chosen = until && judgeValidation(history, until).bestStep;
+  return stepsBefore(recipe, { stage, step: chosen ?? bestStep(history) });
 }

@@ -19,6 +19,7 @@ export function resultJson({
     macroEm: macroEm ?? null,
     wellFormed: overall.wellFormed?.mean ?? null,
     searches: overall.searches?.mean ?? null,
+    anyDeficiency: overall.anyDeficiency?.mean ?? null,
     cost: cost ?? null,
     contract,
   };
@@ -74,6 +75,28 @@ function resultCells({
     policyTokens === undefined ? "-" : policyTokens.mean.toFixed(0),
     String(failed),
   ];
+}
+
+/** What every number of a result is of: split, questions, decoding. */
+export function askedText({ contract: { split, n, sampling } }: EvaluationResult): string {
+  const { temperature, topP, topK } = sampling;
+  const decoding = temperature === 0 ? "greedy" : `temperature ${temperature}, top-p ${topP}, top-k ${topK}`;
+  return `${n} questions of ${split}, ${decoding}`;
+}
+
+/** How searches were used, in one line; empty for older results. */
+export function searchUseText({ summary: { overall, recallByHop = [] }, selective }: EvaluationResult): string {
+  const { redundantSearches, searchesAfterEvidence, answerSupported, abstained } = overall;
+  if (redundantSearches === undefined || searchesAfterEvidence === undefined) return "";
+  const hops = recallByHop.map(({ mean }) => mean.toFixed(3)).join(", ");
+  const area = selective?.area;
+  return [
+    `of the searches of a question ${redundantSearches.mean.toFixed(2)} redundant, ${searchesAfterEvidence.mean.toFixed(2)} after the evidence was in hand`,
+    ...(answerSupported === undefined ? [] : [`answers supported by a passage ${share(answerSupported)}`]),
+    ...(hops === "" ? [] : [`recall of the gold passages in order ${hops}`]),
+    ...(abstained === undefined || abstained.mean === 0 ? [] : [`abstained ${share(abstained)}`]),
+    ...(area === undefined ? [] : [`area under risk-coverage ${area.toFixed(3)}`]),
+  ].join("; ");
 }
 
 /** What a policy used, in one line. */

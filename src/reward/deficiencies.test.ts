@@ -97,6 +97,23 @@ test.each<[string, readonly string[], readonly DeficiencyName[]]>([
   expect(deficiencyNames.filter((name) => found[name] === 1)).toEqual(expected);
 });
 
+test("the queries of a turn with several are counted like those of several turns", async () => {
+  const trajectory = await play([search("Emma"), answer]);
+  const [first, last] = trajectory.turns;
+  const turns = [
+    { ...first, action: { type: "searches", queries: ["Emma", "x"] } },
+    { ...first, action: { type: "searches", queries: ["Emma"] } },
+    last,
+  ];
+  const found = deficiencies({ ...trajectory, turns: turns as typeof trajectory.turns });
+  expect(found).toMatchObject({
+    duplicateQuery: 1,
+    releasedDuplicateQuery: 1,
+    releasedInvalidQuery: 1,
+    noSearch: 0,
+  });
+});
+
 test("flags of the released detector are counted one by one", async () => {
   expect(
     releasedFlagCount(await play([search("x"), search("x"), search("who wrote the book"), answer])),

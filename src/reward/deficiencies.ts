@@ -92,6 +92,7 @@ export function releasedFlagCount(trajectory: Trajectory): number {
 function releasedQueries({ turns }: Trajectory): string[] {
   const asked = turns.flatMap(({ action }) => {
     if (action.type === "search") return [action.query.trim()];
+    if (action.type === "searches") return action.queries.map((query) => query.trim());
     return action.type === "invalid" && action.reason === "emptyQuery" ? [""] : [];
   });
   return asked.filter((query) => query.toLowerCase() !== "query");

@@ -52,8 +52,9 @@ export function evaluatedStage({ stages }: Stages): number {
   );
 }
 
-/** Where the step numbered `done` over all stages stands; before the first step, step 0 of the first stage. */
+/** Where count `done` stands: the last step that was taken; before the first one, step 0 of the first stage. */
 export function lastStep(recipe: Stages, done: number): RunPosition {
   const { stage, step } = positionAfter(recipe, Math.max(0, done - 1));
-  return { stage: (recipe.stages[stage] as Stage).name, step: done === 0 ? 0 : step + 1 };
+  const { name, steps } = recipe.stages[stage] as Stage;
+  return { stage: name, step: done === 0 ? 0 : Math.min(step + 1, steps) };
 }
