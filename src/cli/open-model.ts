@@ -15,6 +15,8 @@ import { isHubReference } from "../shared/hub.ts";
 import type { Watcher } from "../training/hub-settings.ts";
 import { openEngine } from "../training/open-engine.ts";
 import { type OpenedPolicy, openServedPolicy, recorded } from "../training/open-policy.ts";
+import { openRanker } from "../training/open-ranker.ts";
+import type { OpenedRanker } from "../training/opened-ranker.ts";
 import { lastStep } from "../training/position.ts";
 import { processWorld } from "../training/world.ts";
 

@@ -38,7 +38,7 @@ export async function createRanker(
   const own: Recipe = { ...recipe, model: ranker.model, seed: recipe.seed + 1 };
   const engine = await createEngine(own, data, { ...world.watcher, tags: rankingTags });
   world.closers.defer(() => engine.close());
-  return withEngine(ranker, engine, true);
+  return { ...withEngine(ranker, engine, true), model: engine.model };
 }
 
 /** Who asks for rankings with its own weights. */

@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { RankerOptions } from "../config/ranker-options.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { ModelOptions } from "../engine/model-options.ts";
 import type { SamplingOptions } from "../rollout/policy.ts";
 import type { Ranker } from "../rollout/ranked-search.ts";
 
@@ -12,6 +13,8 @@ export interface OpenedRanker {
   readonly options: RankerOptions;
   /** What is trained; absent for the oracle and a served model. With shared weights the agent's engine. */
   readonly engine?: Engine | undefined;
+  /** Shape of a model of its own. */
+  readonly model?: ModelOptions | undefined;
   /** Whether the engine is not the agent's, and so has checkpoints and an optimiser of its own. */
   readonly isOwn: boolean;
   /** The ranker of the rollouts that start now. */

@@ -8,6 +8,7 @@ import { createEngine } from "./open-engine.ts";
 import { createRanker } from "./open-ranker.ts";
 import { planMemory, requireMemory } from "./plan-training.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
+import { requireMemoryWithRanker } from "./ranker-memory.ts";
 import { loadData, type TrainingData, writeWorldFiles } from "./setup.ts";
 import { requireCritic } from "./stage-critic.ts";
 import { Training, type TrainingInput, type TrainingSummary } from "./training.ts";
@@ -52,7 +53,9 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
       engine,
     );
     if (note !== undefined) input.reporter.message(note);
-    requireMemory(recipe, planMemory(recipe, engine.model));
+    const plan = planMemory(recipe, engine.model);
+    requireMemory(recipe, plan);
+    requireMemoryWithRanker(recipe, plan, ranker);
     const { codeVersion } = input;
     const run = resume
       ? await RunFolder.resume(folder)
