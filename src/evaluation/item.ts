@@ -4,8 +4,8 @@
  */
 import { z } from "zod";
 import { stopReasons } from "../environment/stop-reason.ts";
-import { type SearchUseName, searchUseNames } from "./search-use-names.ts";
 import { type DeficiencyName, deficiencyNames } from "../reward/deficiencies.ts";
+import { type SearchUseName, searchUseNames } from "./search-use-names.ts";
 
 const share = z.number().min(0).max(1);
 const common = {
@@ -65,6 +65,8 @@ const searchFields = {
   rankerTokens: z.exactOptional(z.number()),
   /** Time waited for the ranker. */
   rankerMs: z.exactOptional(z.number()),
+  /** What the ranker cost; absent where it has no price. */
+  rankerDollars: z.exactOptional(z.number()),
 };
 
 export const scoredItemSchema = z.object({
@@ -172,6 +174,7 @@ export const costMetrics: ReadonlySet<MetricName> = new Set<MetricName>([
   "invalidRankings",
   "rankerTokens",
   "rankerMs",
+  "rankerDollars",
   "judgeUnreadable",
   "subQueries",
   "forcedCall",

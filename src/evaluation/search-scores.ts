@@ -3,11 +3,12 @@ import { answerMatcher, isVerdict } from "../corpus/answer-match.ts";
 import { hitsAt } from "../reward/ranking-reward.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { tokenCount } from "../rollout/trajectory-view.ts";
+import { addUsage, noUsage } from "../rollout/usage.ts";
 import type { ScoredItem } from "./item.ts";
 
 type SearchScores = Pick<
   ScoredItem,
-  "hit1" | "hit3" | "hit5" | "rankings" | "invalidRankings" | "rankerTokens" | "rankerMs"
+  "hit1" | "hit3" | "hit5" | "rankings" | "invalidRankings" | "rankerTokens" | "rankerMs" | "rankerDollars"
 >;
 
 /** Hit@k of what the agent saw, where it searched for more than a verdict; counts of the ranker where there is one. */
@@ -25,11 +26,13 @@ export function searchScores({ question, turns, rankings }: Trajectory): SearchS
 }
 
 function rankerScores(rankings: readonly Trajectory[]): SearchScores {
+  const usage = rankings.reduce((sum, { usage: one = noUsage }) => addUsage(sum, one), noUsage);
   const invalid = rankings.filter(({ answer }) => answer === undefined).length;
   return {
     rankings: rankings.length,
     ...(rankings.length > 0 && { invalidRankings: invalid / rankings.length }),
     rankerTokens: rankings.reduce((sum, ranking) => sum + tokenCount(ranking), 0),
     rankerMs: rankings.reduce((sum, { time }) => sum + time.policyMs, 0),
+    ...(usage.dollars !== undefined && { rankerDollars: usage.dollars }),
   };
 }
