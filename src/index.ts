@@ -16,6 +16,7 @@ export { learningRate, type ScheduleOptions } from "./algorithm/schedule.ts";
 export { datumLoss, valueDatumLoss } from "./algorithm/token-loss.ts";
 export { type LoadOptions, loadRecipe, parseRecipe } from "./config/load-recipe.ts";
 export { type Recipe, recipeSchema } from "./config/recipe.ts";
+export { type Benchmark, benchmarks } from "./corpus/benchmarks.ts";
 export { type ChunkOptions, chunkSpans } from "./corpus/chunk.ts";
 export {
   type CorpusProblem,
@@ -69,8 +70,11 @@ export {
   UsageError,
 } from "./errors.ts";
 export { type Comparison, compareResults, IncomparableError } from "./evaluation/compare-results.ts";
+export { compareSeeds, type SeedComparison } from "./evaluation/compare-seeds.ts";
 export type { EvaluationContract } from "./evaluation/contract.ts";
+export { type Decomposition, decompose, underCondition } from "./evaluation/decompose.ts";
 export { type EvaluateInput, type Evaluation, evaluate } from "./evaluation/evaluate.ts";
+export { type MethodTable, methodTable } from "./evaluation/method-table.ts";
 export { answerRecall } from "./evaluation/ranking/answer-recall.ts";
 export { compareScores, type MetricComparison } from "./evaluation/ranking/compare-runs.ts";
 export { readQrels, writeQrels } from "./evaluation/ranking/qrels.ts";

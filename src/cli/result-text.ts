@@ -85,7 +85,10 @@ export function askedText({ contract: { split, n, sampling } }: EvaluationResult
 }
 
 /** How searches were used, in one line; empty for older results. */
-export function searchUseText({ summary: { overall, recallByHop = [] }, selective }: EvaluationResult): string {
+export function searchUseText({
+  summary: { overall, recallByHop = [] },
+  selective,
+}: EvaluationResult): string {
   const { redundantSearches, searchesAfterEvidence, answerSupported, abstained } = overall;
   if (redundantSearches === undefined || searchesAfterEvidence === undefined) return "";
   const hops = recallByHop.map(({ mean }) => mean.toFixed(3)).join(", ");

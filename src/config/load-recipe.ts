@@ -128,7 +128,8 @@ function absolute(value: unknown, keys: readonly string[], bases: Bases): unknow
   if (Array.isArray(value)) return value.map((entry) => absolute(entry, keys, bases));
   if (typeof value !== "string" || value === "" || isAbsolute(value) || elsewhere.test(value)) return value;
   if (keys[1] === "questions" && findBenchmark(value) !== undefined) return value;
-  if (/^(model|generator|planner|ranker)$/.test(keys[0] as string) && findKnownModel(value) !== undefined) return value;
+  if (/^(model|generator|planner|ranker)$/.test(keys[0] as string) && findKnownModel(value) !== undefined)
+    return value;
   return resolve(keys[0] === "data" && keys[1] !== "folder" ? bases.data : bases.folder, value);
 }
 

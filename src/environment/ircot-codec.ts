@@ -21,7 +21,10 @@ export const ircotCodec: Codec = {
   },
   finalCue: "So the answer is:",
   render: (action) => {
-    assert(action.type === "search" || action.type === "answer", `${action.type} is no action of this format`);
+    assert(
+      action.type === "search" || action.type === "answer",
+      `${action.type} is no action of this format`,
+    );
     const text = action.type === "search" ? action.query : `So the answer is: ${action.answer}`;
     return ` ${withoutTags(text).replace(/\s+/g, " ").trim()}\n`;
   },

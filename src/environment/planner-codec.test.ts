@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compactPlannerCodec, plannerCodec, plannerTags } from "./planner-codec.ts";
 import { neutralize } from "./neutralize.ts";
+import { compactPlannerCodec, plannerCodec, plannerTags } from "./planner-codec.ts";
 
 test.each([
   ["<search> one </search>", { type: "searches", queries: ["one"] }],

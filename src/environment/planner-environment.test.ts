@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { RetrieverError } from "../errors.ts";
 import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
-import { environmentOptionsSchema } from "./environment-options.ts";
 import { openEnvironment } from "./environment.ts";
+import { environmentOptionsSchema } from "./environment-options.ts";
 
 const question = { id: "1", dataset: "d", text: "q", goldAnswers: ["a"], goldPassages: [] };
 const passages = (query: string) =>

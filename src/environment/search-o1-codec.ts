@@ -20,7 +20,10 @@ export const searchO1Codec: Codec = {
   parse: parseTurn,
   finalCue: "\nNo searches are left. Finish with the answer in \\boxed{}.\n",
   render: (action) => {
-    assert(action.type === "search" || action.type === "answer", `${action.type} is no action of this format`);
+    assert(
+      action.type === "search" || action.type === "answer",
+      `${action.type} is no action of this format`,
+    );
     if (action.type === "answer") return `\\boxed{${withoutTags(action.answer).trim()}}`;
     return `${marks.query[0]} ${withoutTags(action.query).trim()}${marks.query[1]}`;
   },

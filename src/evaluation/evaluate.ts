@@ -109,7 +109,13 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
   const items = trajectories.map(scoreTrajectory);
   const cost = costOf(trajectories);
   const selective = riskCoverage(items);
-  const result = { contract, summary: summarize(items, { seed }), cost, ...(selective && { selective }), items };
+  const result = {
+    contract,
+    summary: summarize(items, { seed }),
+    cost,
+    ...(selective && { selective }),
+    items,
+  };
   return { result, trajectories };
 }
 

@@ -23,7 +23,7 @@ test("a trajectory is scored by its answer, its searches, its tokens and its tim
     search("p1"),
     { action: { type: "answer", answer: "The Paris." } } as const,
   ];
-  expect(scoreTrajectory(makeTrajectory({ question, turns, answer: "The Paris." }))).toEqual({
+  expect(scoreTrajectory(makeTrajectory({ question, turns, answer: "The Paris." }))).toMatchObject({
     dataset: "atlas",
     id: "q1",
     hops: 2,

@@ -117,9 +117,7 @@ export const storedTrajectorySchema = z
     usage: z.exactOptional(usageSchema),
     generated: z.exactOptional(generatedSchema),
     assessment: z.exactOptional(assessmentSchema),
-    ranking: z.exactOptional(
-      z.object({ turn: z.int(), place: z.int(), query: z.string(), count: z.int() }),
-    ),
+    ranking: z.exactOptional(z.object({ turn: z.int(), place: z.int(), query: z.string(), count: z.int() })),
     time: z.object({ policyMs: z.number(), retrievalMs: z.number(), totalMs: z.number() }),
     reward: z.exactOptional(z.number()),
     advantage: z.exactOptional(z.number()),

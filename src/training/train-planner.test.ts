@@ -103,9 +103,9 @@ test("the generator's own answers are asked for once a question, and kept when a
       if (stage === "plan" && step === 1) abort.abort();
     },
   };
-  await expect(
-    run("resumed", planner, { reporter: stopping, signal: abort.signal }),
-  ).rejects.toBeInstanceOf(InterruptedError);
+  await expect(run("resumed", planner, { reporter: stopping, signal: abort.signal })).rejects.toBeInstanceOf(
+    InterruptedError,
+  );
   const early = await baselinesOf("resumed");
   await run("resumed", planner, { resume: true });
   const late = await baselinesOf("resumed");
