@@ -28,7 +28,7 @@ import { requireNewPath } from "../new-path.ts";
 import { timeStamp } from "../new-run.ts";
 import { findModel, type ModelSource, openPolicy, openRankerOf, type SourceOptions } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
-import { costText, resultJson, resultTable } from "../result-text.ts";
+import { askedText, costText, resultJson, resultTable, searchUseText } from "../result-text.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
 
 const options = {
@@ -99,6 +99,9 @@ export const evalCommand = defineCommand({
     if (file !== undefined) await write(file, source, scored);
     io.print(`${target}: ${resultNote(result)}\n`);
     io.print(resultTable(result));
+    io.print(`\n${askedText(result)}`);
+    const use = searchUseText(result);
+    if (use !== "") io.print(use);
     if (typeof source.model !== "string" && result.cost !== undefined)
       io.print(`\ncost: ${costText(result.cost)}`);
     if (file !== undefined) io.print(`\nwritten to ${file.path}`);
