@@ -59,7 +59,7 @@ describe.each(algorithmPages)("%s", (page) => {
 
   test("names only metric keys that exist", () => {
     const rooms =
-      /`((?:reward|advantage|search|turn|length|loss|gradient|optimizer|kl|clip|critic|ratio|entropy|group|parity|stop|time|rate|memory|evaluation|deficiency|validation|planner)\/\w+)`/g;
+      /`((?:reward|advantage|search|turn|length|loss|gradient|optimizer|kl|clip|critic|ratio|entropy|group|parity|stop|time|rate|memory|evaluation|deficiency|validation|planner|ranker)\/\w+)`/g;
     const named = [...read(page).matchAll(rooms)].map((match) => match[1] as string);
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((key) => !isMetricKey(key))).toEqual([]);

@@ -35,8 +35,9 @@ export const demonstrateCommand = defineCommand({
   async run({ args, options: { n, show = 2, out, set } }, io) {
     const recipe = await loadRecipe(args[0] as string, { overrides: set });
     const stage = recipe.stages.find((each) => each.type === "supervised" && each.teacher.type !== "ranking");
-    if (stage?.type !== "supervised" || stage.teacher.type === "ranking")
-      throw new UsageError(`demonstrate: ${args[0]} has no supervised stage, and so no teacher`);
+    const teacher = stage?.type === "supervised" ? stage.teacher : undefined;
+    if (stage === undefined || teacher === undefined || teacher.type === "ranking")
+      throw new UsageError(`demonstrate: ${args[0]} has no supervised stage of the agent, and so no teacher`);
     if (out !== undefined) await requireNewPath(out, "choose another file with --out");
     const opened = new Closers();
     try {
@@ -53,7 +54,7 @@ export const demonstrateCommand = defineCommand({
       const tally = new Tally();
       await overBatches(data.train.slice(0, n), io, async (questions) => {
         const requests = questions.map((question) => requestFor(question, seed));
-        const shown = await demonstrate(requests, setting, stage.teacher);
+        const shown = await demonstrate(requests, setting, teacher);
         for (const trajectory of shown.trajectories.slice(0, Math.max(0, show - tally.served)))
           io.print(`\n${renderTranscript(trajectory, { color: io.color })}`);
         tally.add(shown);
