@@ -4,7 +4,9 @@ import { type Question, questionKey } from "../../corpus/question.ts";
 import { findCodec } from "../../environment/codecs.ts";
 import { neutralizer } from "../../environment/neutralize.ts";
 import { findPassageTemplate } from "../../environment/passage-template.ts";
+import { ruleVerdict } from "../../reward/judge.ts";
 import { type RewardOptions, reward } from "../../reward/reward.ts";
+import { generatorOptionsSchema } from "../../rollout/generator.ts";
 import { runRollout } from "../../rollout/rollout.ts";
 import { scriptedPolicy } from "../../rollout/scripted-policy.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
@@ -79,7 +81,10 @@ export async function checkReward(patient: Patient): Promise<Check> {
   const stages = patient.recipe.stages.flatMap((stage) => (stage.type === "reinforcement" ? [stage] : []));
   for (const stage of stages)
     for (const question of questions) {
-      const detail = await rewardProblem(patient, question, stage.reward);
+      const detail =
+        patient.recipe.environment.mode === "planner"
+          ? await judgeProblem(patient, question)
+          : await rewardProblem(patient, question, stage.reward);
       if (detail !== undefined)
         return {
           name,
@@ -114,4 +119,27 @@ async function rewardProblem(
   return earned === 1
     ? undefined
     : `the gold answer "${gold}" of ${key} is read as "${answered.answer ?? ""}" and earns ${earned}`;
+}
+
+/** A planner does not answer: a generator that gives the gold answer must be judged right. */
+async function judgeProblem(
+  { recipe, data: { retriever }, engine: { tokenizer, contextLength } }: Patient,
+  question: Question,
+): Promise<string | undefined> {
+  const { environment, planner } = recipe;
+  const [gold = ""] = question.goldAnswers;
+  const { answer } = await runRollout({
+    ...{ retriever, environment, tokenizer, contextLength, question },
+    policy: scriptedPolicy([findCodec(environment.codec).render({ type: "callGenerator" })], tokenizer),
+    generator: {
+      policy: scriptedPolicy([`<answer> ${gold} </answer>`]),
+      options: generatorOptionsSchema.parse({}),
+    },
+    sampling: { temperature: 0, topP: 1, topK: 0 },
+    ...{ group: questionKey(question), sample: 0, seed: 0 },
+  });
+  const rule = planner?.judge.rule ?? "exactMatch";
+  return ruleVerdict(rule, answer, question.goldAnswers) === 1
+    ? undefined
+    : `the gold answer "${gold}" of ${questionKey(question)} is read as "${answer ?? ""}" and judged wrong by ${rule}`;
 }
