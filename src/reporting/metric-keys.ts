@@ -189,6 +189,11 @@ const described = {
     "Searches on held-out questions whose first passage shown holds a gold answer, mean over questions.",
   ],
   "evaluation/hit5": ["share", "The same for one of the first five passages."],
+  "evaluation/score": ["share", "Held-out questions whose answer the planner's judge takes for right."],
+  "evaluation/totalTokens": [
+    "tokens",
+    "Tokens that a planner sampled and its generator read and wrote, mean over held-out questions.",
+  ],
   "evaluation/searches": ["searches/question", "Mean searches on held-out questions."],
   "evaluation/answerRetrieved": ["share", "Held-out questions to which a search found a gold answer."],
   "evaluation/anyDeficiency": ["share", "Held-out questions with `deficiency/anyDeficiency`."],

@@ -15,13 +15,16 @@ export function isEvaluationDue(
 }
 
 export function evaluationMetrics({ summary }: EvaluationResult): Partial<MetricRow> {
-  const { em, f1, hit1, hit5, searches, answerRetrieved, anyDeficiency } = summary.overall;
+  const { em, f1, hit1, hit5, searches, answerRetrieved, anyDeficiency, score, totalTokens } =
+    summary.overall;
   return {
     "evaluation/n": summary.overall.n,
     ...(em && { "evaluation/em": em.mean, "evaluation/emLow": em.ci[0], "evaluation/emHigh": em.ci[1] }),
     ...(f1 && { "evaluation/f1": f1.mean }),
     ...(hit1 && { "evaluation/hit1": hit1.mean }),
     ...(hit5 && { "evaluation/hit5": hit5.mean }),
+    ...(score && { "evaluation/score": score.mean }),
+    ...(totalTokens && { "evaluation/totalTokens": totalTokens.mean }),
     ...(searches && { "evaluation/searches": searches.mean }),
     ...(answerRetrieved && { "evaluation/answerRetrieved": answerRetrieved.mean }),
     ...(anyDeficiency && { "evaluation/anyDeficiency": anyDeficiency.mean }),

@@ -28,6 +28,7 @@ import { requireNewPath } from "../new-path.ts";
 import { timeStamp } from "../new-run.ts";
 import { findModel, type ModelSource, openPolicy, openRankerOf, type SourceOptions } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
+import { plannerJson, plannerText } from "../planner-text.ts";
 import { askedText, costText, resultJson, resultTable, searchUseText } from "../result-text.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
 
@@ -100,12 +101,14 @@ export const evalCommand = defineCommand({
     io.print(`${target}: ${resultNote(result)}\n`);
     io.print(resultTable(result));
     io.print(`\n${askedText(result)}`);
+    const planned = plannerText(result);
+    if (planned !== "") io.print(planned);
     const use = searchUseText(result);
     if (use !== "") io.print(use);
     if (typeof source.model !== "string" && result.cost !== undefined)
       io.print(`\ncost: ${costText(result.cost)}`);
     if (file !== undefined) io.print(`\nwritten to ${file.path}`);
-    const json = { ...resultJson(result), file: file?.path ?? null };
+    const json = { ...resultJson(result), ...plannerJson(result), file: file?.path ?? null };
     if (!options.decompose) return { json };
     const under = async (condition: "none" | "oracle"): Promise<EvaluationResult> => {
       io.note(`once more with ${condition === "none" ? "no" : "oracle"} retrieval`);

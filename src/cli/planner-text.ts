@@ -1,0 +1,44 @@
+/** What an evaluation says of a planner and its generator, for people and for programs. Pure. */
+import type { EvaluationResult } from "../evaluation/result.ts";
+
+/** Metrics of the JSON, means over the questions. */
+const shown = [
+  "score",
+  "directScore",
+  "ragScore",
+  "gain",
+  "ragGain",
+  "utility",
+  "judgeAgreement",
+  "judgeUnreadable",
+  "subQueries",
+  "forcedCall",
+  "generatorTokens",
+  "totalTokens",
+  "generatorDollars",
+] as const;
+
+/** The key `planner` of the JSON of `eval`; empty for results without a planner. */
+export function plannerJson({ summary: { overall } }: EvaluationResult): Record<string, unknown> {
+  if (overall.score === undefined) return {};
+  const means = shown.flatMap((name) => {
+    const found = overall[name];
+    return found === undefined ? [] : [[name, found.mean]];
+  });
+  return { planner: { ...Object.fromEntries(means), ci: overall.score.ci } };
+}
+
+/** A sentence on scores and one on cost; empty for results without a planner. */
+export function plannerText({ summary: { overall }, contract: { generator } }: EvaluationResult): string {
+  const { score, directScore, ragScore, judgeAgreement, subQueries, generatorTokens } = overall;
+  if (score === undefined) return "";
+  const of = (value: { readonly mean: number } | undefined): string => value?.mean.toFixed(3) ?? "-";
+  const judged =
+    judgeAgreement === undefined
+      ? ""
+      : `; judge and rule agree on ${(100 * judgeAgreement.mean).toFixed(0)} %`;
+  return [
+    `judged by ${String(generator?.judge)}: ${of(score)} with the planner, ${of(directScore)} by the generator alone, ${of(ragScore)} with RAG${judged}`,
+    `a question: ${subQueries?.mean.toFixed(2) ?? "-"} sub-queries, ${generatorTokens?.mean.toFixed(0) ?? "-"} tokens of the generator`,
+  ].join("\n");
+}
