@@ -24,7 +24,7 @@ export const completeCommand = defineCommand({
     model: {
       type: "text",
       value: "MODEL",
-      doc: "A folder, a .gguf file, smollm2-135m, hf:owner/name[@revision], or a recipe and the model it names.",
+      doc: "A folder, a .gguf file, smollm2-135m, hf:owner/name[@revision], or a recipe.",
       isRequired: true,
     },
     prompt: { type: "text", value: "TEXT", doc: "What is continued.", isRequired: true },
