@@ -1,8 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { groupAdvantages } from "../algorithm/advantage.ts";
-import type { Action } from "../environment/action.ts";
-import type { Assessment, Trajectory } from "../rollout/trajectory.ts";
-import { noUsage } from "../rollout/usage.ts";
+import { call, episode, invalid, search } from "./planner.fixture.ts";
 import {
   costReward,
   formatPenalty,
@@ -66,40 +63,6 @@ test.each([
   expect(formatPenalty({ invalidTurns, rounds, answerCalls })).toBe(value);
 });
 
-interface Episode {
-  readonly turns: readonly Action[];
-  readonly judged: Partial<Assessment>;
-  readonly isCalled?: boolean;
-}
-
-const search = (...queries: string[]): Action => ({ type: "searches", queries });
-const call: Action = { type: "callGenerator" };
-const invalid: Action = { type: "invalid", reason: "noAction" };
-
-function episode({ turns, judged, isCalled = true }: Episode): Trajectory {
-  return {
-    question: { id: "1", dataset: "d", text: "q?", goldAnswers: ["a"], goldPassages: [] },
-    group: "g",
-    sample: 0,
-    segments: [],
-    turns: turns.map((action) => ({ action, ...(action.type === "searches" && { passages: [] }) })),
-    answer: isCalled ? "a" : undefined,
-    stopReason: isCalled ? "answer" : "contextLimit",
-    ...(isCalled && { generated: { answer: "a", isForced: false, usage: noUsage, ms: 0 } }),
-    assessment: {
-      score: 0,
-      ruleScore: 0,
-      directScore: 0,
-      ragScore: 0,
-      unreadable: 0,
-      judged: 0,
-      usage: noUsage,
-      ...judged,
-    },
-    time: { policyMs: 0, retrievalMs: 0, totalMs: 0 },
-  };
-}
-
 const options = (changed: Partial<PlannerRewardOptions> = {}) => plannerRewardSchema.parse(changed);
 
 describe("the whole reward", () => {
@@ -149,51 +112,5 @@ describe("the whole reward", () => {
   ] as const)("has the outcome %s", (outcome, value) => {
     const played = episode({ turns: [search("a"), call], judged: { score: 1 } });
     expect(plannerReward(played, options({ outcome })).value).toBe(value);
-  });
-});
-
-// What follows is derived in docs/algorithms/ai-search-planner.md.
-describe("caveats under GRPO", () => {
-  const group = (baseline: 0 | 1, reward: Partial<PlannerRewardOptions>): number[] =>
-    ([1, 0, 1, 0] as const).map(
-      (score) =>
-        plannerReward(
-          episode({ turns: [search("a"), call], judged: { score, ragScore: baseline } }),
-          options(reward),
-        ).value,
-    );
-
-  it.each(["std", "none"] as const)("cancels the gain within a group, with normalize %s", (normalize) => {
-    const easy = groupAdvantages(group(1, {}), { normalize });
-    const hard = groupAdvantages(group(0, {}), { normalize });
-    const plain = groupAdvantages(group(0, { outcome: "score" }), { normalize });
-    for (const [index, advantage] of plain.entries()) {
-      expect(easy[index]).toBeCloseTo(advantage, 6);
-      expect(hard[index]).toBeCloseTo(advantage, 6);
-    }
-  });
-
-  const tied = (alpha: number): number[] =>
-    [
-      [search("a"), call],
-      [search("a"), search("b"), call],
-      [search("a"), search("b"), search("c"), call],
-    ].map(
-      (turns) =>
-        plannerReward(episode({ turns, judged: { score: 1, ragScore: 1 } }), options({ alpha })).value,
-    );
-
-  it("hides alpha where a group is tied but for its cost and rewards are divided by their deviation", () => {
-    const small = groupAdvantages(tied(0.005), { normalize: "std" });
-    const large = groupAdvantages(tied(1), { normalize: "std" });
-    for (const [index, advantage] of small.entries())
-      expect(advantage).toBeCloseTo(large[index] as number, 2);
-  });
-
-  it("keeps alpha where they are not", () => {
-    const small = groupAdvantages(tied(0.005), { normalize: "none" });
-    const large = groupAdvantages(tied(1), { normalize: "none" });
-    for (const [index, advantage] of small.entries())
-      expect(advantage).toBeCloseTo(0.005 * (large[index] as number), 9);
   });
 });
