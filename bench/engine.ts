@@ -177,14 +177,7 @@ function render(
   peer: Peer | undefined,
 ): string {
   const others = Object.keys(trainingModes).map((mode) => `ratio to ${mode}`);
-  const rates = [
-    "Forager tokens/s",
-    "peer tokens/s",
-    "ratio",
-    ...rounded,
-    ...others,
-    "share of peak product",
-  ];
+  const rates = ["Forager tokens/s", "peer tokens/s", "ratio", ...others, "share of peak product"];
   const head = ["case", ...rates, "Forager peak", "peer peak"];
   const product = Number.isNaN(fastestProduct)
     ? ""
