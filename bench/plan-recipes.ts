@@ -1,6 +1,6 @@
 /**
- * Short trainings of recipes as a user starts them, in a process of their own, against the plan of the same recipe. Time is
- * planned for episodes as long as they were then: how long they become is the policy's affair, not the machine's.
+ * Short trainings of recipes as a user starts them, in a process of their own, against the plan of the same recipe for episodes
+ * as long as they were then: how long they become is the policy's affair, not the machine's.
  */
 import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -63,7 +63,8 @@ export async function measureRecipe(
   const recipe = await loadRecipe(path, { overrides: set });
   const model = freshShape(recipe);
   const { result: rows, speeds } = await probedAround({ model, threads }, () => trainApart(path, set));
-  const memory = planMemory(recipe, model);
+  const longest = Math.max(...rows.map((row) => row["length/contextTokensMax"] ?? 0));
+  const memory = planMemory(recipe, model, longest);
   const last = rows.at(-1) as MetricRow;
   const planned = planStages(recipe, memory, { ...speeds.wall, episode: episodeOf(last) });
   const measured = Math.max(...rows.map((row) => row["memory/peakBytes"] ?? 0));

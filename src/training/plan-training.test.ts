@@ -70,12 +70,25 @@ describe("the plan of a recipe", () => {
     expect(small.peak).toBe(small.training.memory.peak + small.copies + small.sampler);
   });
 
-  test("counts the model that adapters are merged into to sample, and the keys and values that may be kept", () => {
-    const sampler = (...overrides: string[]): number => planMemory(tiny(overrides), smol).sampler;
+  test("counts the model that adapters are merged into to sample, and the keys and values that may be kept", async () => {
+    const sampler = async (...overrides: string[]): Promise<number> =>
+      planMemory(await loadRecipe("recipes/smollm2-135m.yaml", { overrides }), smol).sampler;
+    const whole = await sampler();
     const projections = parameterCount(smol) - smol.vocabularySize * smol.width - 61 * smol.width;
-    expect(sampler("engine.lora.rank=4") - sampler()).toBe(4 * projections);
-    expect(sampler("engine.cacheMemory=1kB")).toBeLessThan(sampler());
-    expect(sampler("engine.samplingWeights=int4")).toBeLessThan(sampler());
+    expect((await sampler("engine.lora.rank=4")) - whole).toBeCloseTo(4 * projections, 0);
+    expect(whole - (await sampler("engine.cacheMemory=1GB"))).toBe(0.5e9);
+    expect(await sampler("engine.samplingWeights=int4")).toBeLessThan(whole);
+  });
+
+  test("of episodes that were shorter than they may be tells what those took", () => {
+    const recipe = tiny();
+    const { peak, training } = planMemory(recipe, smol);
+    const shorter = planMemory(recipe, smol, 100);
+    expect(shorter.peak).toBeLessThan(peak);
+    expect(shorter.training).toMatchObject({
+      tokenBudget: training.tokenBudget,
+      keptLayers: training.keptLayers,
+    });
   });
 
   test("of the recipe for a real model stays within 6 GB", async () => {

@@ -7,7 +7,12 @@ import { klOf } from "../algorithm/options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { Stage } from "../config/stage-options.ts";
 import { adaptedProjections, adapterShapes } from "../engine/lora.ts";
-import { bytesGivenBack, samplerBytes, type TrainedShape } from "../engine/memory-estimate.ts";
+import {
+  bytesGivenBack,
+  samplerBytes,
+  type TrainedShape,
+  trainingMemory,
+} from "../engine/memory-estimate.ts";
 import { type ModelOptions, parameterCount } from "../engine/model-options.ts";
 import {
   inferenceSeconds,
@@ -47,13 +52,19 @@ export function trainedShape({ engine }: Pick<Recipe, "engine">, model: ModelOpt
   return { model, parameters: parameters + trained, trained, momentsOnDisk };
 }
 
-/** Memory from the shape alone. */
-export function planMemory(recipe: Recipe, model: ModelOptions): MemoryPlan {
+/** Memory from the shape alone: what a recipe may take, or took where the longest episode turned out to have fewer tokens. */
+export function planMemory(
+  recipe: Recipe,
+  model: ModelOptions,
+  longestEpisode = episodeTokens(recipe.environment),
+): MemoryPlan {
   const shape = trainedShape(recipe, model);
-  const options = engineOptions(recipe);
-  const training = planTraining(shape, options);
+  const plan = planTraining(shape, engineOptions(recipe));
+  const time = Math.min(longestEpisode, model.contextLength);
+  const tokens = Math.max(plan.tokenBudget, time);
+  const training = { ...plan, memory: trainingMemory(shape, { ...plan, tokens, time }) };
   const copies = 4 * shape.trained * copiesOf(recipe.stages, shape);
-  const sampler = samplerOf(recipe, model);
+  const sampler = samplerOf(recipe, model, time);
   const inTurns = Math.min(sampler, bytesGivenBack(training.memory));
   const peak = training.memory.peak + copies + sampler - inTurns;
   const budget = memoryBudget(recipe.engine);
@@ -81,7 +92,7 @@ function hasOwnCritic(stages: readonly Stage[]): boolean {
 }
 
 /** The packed copy of the weights, with adapters that of what they are merged into, and keys and values. */
-function samplerOf(recipe: Recipe, model: ModelOptions): number {
+function samplerOf(recipe: Recipe, model: ModelOptions, tokens: number): number {
   const { maxSlots, cacheMemory } = engineOptions(recipe);
   const { lora, samplingWeights } = recipe.engine;
   const merged = lora ? adaptedProjections(model, lora) : [];
@@ -90,7 +101,7 @@ function samplerOf(recipe: Recipe, model: ModelOptions): number {
     4 * mergedWeights +
     samplerBytes(model, {
       slots: maxSlots,
-      tokens: Math.min(model.contextLength, episodeTokens(recipe.environment)),
+      tokens,
       cacheMemory: cacheMemory as number,
       weights: samplingWeights,
     })
