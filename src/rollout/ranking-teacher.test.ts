@@ -56,7 +56,7 @@ describe("the teacher of rankers", () => {
   it.each([
     ["no gold passages are known", { goldPassages: [] }, 500, "noGoldPassages"],
     ["none is found", { goldPassages: ["elsewhere"] }, 500, "goldNotFound"],
-    ["it does not fit", {}, 60, "tooLong"],
+    ["it does not fit", {}, 55, "tooLong"],
   ])("drops a question where %s", async (_, asked, contextLength, reason) => {
     const { trajectories, dropped } = await show(asked, contextLength);
     expect(trajectories).toEqual([]);

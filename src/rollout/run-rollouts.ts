@@ -3,6 +3,7 @@
  * what is asked at once into batches, so episodes that wait for a retriever hold up nobody.
  */
 import { type RolloutRequest, type RolloutSetting, runRollout } from "./rollout.ts";
+import { takeTurns } from "./take-turns.ts";
 import type { Trajectory } from "./trajectory.ts";
 
 export interface RunRolloutsOptions {
@@ -23,6 +24,7 @@ export async function runRollouts(
   setting: RolloutSetting,
   { concurrency = requests.length, onTrajectory, signal }: RunRolloutsOptions = {},
 ): Promise<Trajectory[]> {
+  const shared = inTurns(setting);
   const defect = new AbortController();
   const anySignal = signal === undefined ? defect.signal : AbortSignal.any([signal, defect.signal]);
   const results = new Array<Trajectory>(requests.length);
@@ -30,7 +32,7 @@ export async function runRollouts(
   const work = async (): Promise<void> => {
     for (let index = next++; index < requests.length; index = next++) {
       const request = requests[index] as RolloutRequest;
-      const trajectory = await runRollout({ ...setting, ...request, signal: anySignal });
+      const trajectory = await runRollout({ ...shared, ...request, signal: anySignal });
       results[index] = trajectory;
       onTrajectory?.(trajectory, index);
     }
@@ -44,4 +46,14 @@ export async function runRollouts(
   const outcomes = await Promise.allSettled(workers);
   for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   return results;
+}
+
+/** Agent and ranker that compute in this process one at a time; others, such as servers, may be asked at once. */
+function inTurns(setting: RolloutSetting): RolloutSetting {
+  const { policy, ranker } = setting;
+  if (ranker?.type !== "generative" || ranker.policy === policy) return setting;
+  // What keeps something of earlier contexts is an engine.
+  if (policy.forget === undefined || ranker.policy.forget === undefined) return setting;
+  const [first, second] = takeTurns(policy, ranker.policy);
+  return { ...setting, policy: first, ranker: { ...ranker, policy: second } };
 }
