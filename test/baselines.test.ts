@@ -2,7 +2,7 @@
  * Every baseline that ships runs: its recipe is understood by `train` and `eval`, one that is trained takes two steps, one
  * that is only asked answers ten questions, all on a small world with a model that knows nothing. Then one table of them.
  */
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -15,10 +15,11 @@ const recipe = (name: string): string => join(recipes, `${name}.yaml`);
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
-const set = (...overrides: readonly string[]): string[] => overrides.flatMap((override) => ["--set", override]);
+const set = (...overrides: readonly string[]): string[] =>
+  overrides.flatMap((override) => ["--set", override]);
 /** The world, limits and engine of the tiny recipe instead of those that need large files. */
 const small = set(
-  "data={ type: world, world: { name: lab, entities: 40, nameWords: 20, relations: 1, trainQuestions: 40, testQuestions: 10 } }",
+  "data={ type: world, world: { name: lab, entities: 80, nameWords: 40, relations: 1, trainQuestions: 40, testQuestions: 10 } }",
   "retriever={ type: bm25 }",
   "engine={ type: embedded, threads: 1, tokenBudget: 4096 }",
   "environment.maxTurnTokens=12",
@@ -31,7 +32,12 @@ const model =
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "forager-baselines-"));
   await writeFile(at("tiny.yaml"), tinyRecipe);
-  const one = set("model.contextLength=2048", "stages.grpo.steps=1", "stages.warm-up.steps=1", "evaluation.n=2");
+  const one = set(
+    "model.contextLength=2048",
+    "stages.grpo.steps=1",
+    "stages.warm-up.steps=1",
+    "evaluation.n=2",
+  );
   const trained = await runForTest("train", at("tiny.yaml"), "--out", at("agent"), ...one);
   expect(trained.stderr).toContain("after");
 });
@@ -45,7 +51,9 @@ describe.each(names)("%s", (name) => {
   test.each(["train", "eval"])("is understood by %s --dry-run", async (command) => {
     const run = await runForTest(command, recipe(name), "--dry-run", "--json");
     expect(run.code).toBe(0);
-    expect(run.json).toMatchObject({ recipe: { name, data: { questions: { evaluation: expect.arrayContaining(["nq"]) } } } });
+    expect(run.json).toMatchObject({
+      recipe: { name, data: { questions: { evaluation: expect.arrayContaining(["nq"]) } } },
+    });
   });
 });
 
@@ -61,10 +69,21 @@ test.each([
     ],
   ],
 ])("%s takes two steps", async (name, overrides) => {
-  const run = await runForTest("train", recipe(name), "--out", at(name), ...small, ...set(model, ...overrides), "--json");
+  const run = await runForTest(
+    "train",
+    recipe(name),
+    "--out",
+    at(name),
+    ...small,
+    ...set(model, ...overrides),
+    "--json",
+  );
   expect(run.stderr).not.toContain("bug");
   expect(run.code).toBe(0);
-  const rows = (await readFile(at(`${name}/metrics.jsonl`), "utf8")).trim().split("\n").map((line) => JSON.parse(line));
+  const rows = (await readFile(at(`${name}/metrics.jsonl`), "utf8"))
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
   expect(rows).toHaveLength(2);
   if (name === "rejection-sampling") {
     expect(rows[0]).toMatchObject({ "demonstration/count": expect.any(Number), "optimizer/updates": 4 });
@@ -84,6 +103,30 @@ test.each(["direct", "cot", "rag", "ircot", "search-o1"])("%s answers ten questi
   expect(run.json).toMatchObject({ n: 10, failed: 0, contract: { n: 10, split: "test" } });
 });
 
+test("benchmarks are asked by name, each with its split, and gold answers that cannot score are refused", async () => {
+  const question = (id: string, text: string, gold: string): string =>
+    `${JSON.stringify({ id, question: text, golden_answers: [gold] })}\n`;
+  await mkdir(at("data/nq"), { recursive: true });
+  await writeFile(
+    at("data/nq/test.jsonl"),
+    question("test_0", "who?", "Ada") + question("test_1", "when?", "1843"),
+  );
+  await writeFile(at("data/hotpotqa.jsonl"), question("dev_0", "where?", "London"));
+  await writeFile(at("data/corpus.jsonl"), '{"id":"0","contents":"\\"Ada\\"\\nAda wrote it."}\n');
+  const data = set(
+    `data={ type: files, folder: ${at("data")}, corpus: ${at("data/corpus.jsonl")}, questions: { train: nq, evaluation: [nq, hotpotqa] } }`,
+  );
+  const call = ["eval", at("agent"), "--recipe", recipe("direct"), ...small, ...data, "--json", "--out"];
+  expect(await runForTest(...call, at("named.json"))).toMatchObject({
+    code: 0,
+    json: { n: 3, contract: { split: "nq:test+hotpotqa:dev", n: 3, sampling: { temperature: 0 } } },
+  });
+  await writeFile(at("data/hotpotqa.jsonl"), question("dev_0", "which article?", "The"));
+  const refused = await runForTest(...call, at("refused.json"));
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain('hotpotqa/dev_0 ("The")');
+});
+
 test("RAG gets as many passages as the agent of a result saw, and the room for them", async () => {
   const agent = await evaluated("ircot", "--out", at("seen.json"));
   const { result } = { result: JSON.parse(await readFile(at("seen.json"), "utf8")) };
@@ -99,7 +142,11 @@ test("the loss of an agent is split by asking it with no, real and oracle retrie
   const run = await evaluated("ircot", "--decompose", "--out", at("split.json"));
   expect(run.code).toBe(0);
   expect(run.json).toMatchObject({
-    decomposition: { n: 10, em: { none: { n: 10 }, real: { n: 10 }, oracle: { n: 10 } }, notUsed: { mean: expect.any(Number) } },
+    decomposition: {
+      n: 10,
+      em: { none: { n: 10 }, real: { n: 10 }, oracle: { n: 10 } },
+      notUsed: { mean: expect.any(Number) },
+    },
   });
   const oracle = JSON.parse(await readFile(at("split.oracle.json"), "utf8"));
   expect(oracle.contract.retriever.parameters.condition).toBe("oracle");
@@ -108,7 +155,16 @@ test("the loss of an agent is split by asking it with no, real and oracle retrie
 
 test("one table of all accounts for what is broken, keeps what is measured, and goes on", async () => {
   const targets = [at("agent"), at("direct.json"), at("rag.json"), at("nowhere.yaml")];
-  const call = ["table", ...targets, "--out", at("table"), ...set("evaluation.n=2"), "--reference", "direct", "--json"];
+  const call = [
+    "table",
+    ...targets,
+    "--out",
+    at("table"),
+    ...set("evaluation.n=2"),
+    "--reference",
+    "direct",
+    "--json",
+  ];
   const first = await runForTest(...call);
   expect(first.code).toBe(1);
   expect(first.json).toMatchObject({
@@ -119,7 +175,7 @@ test("one table of all accounts for what is broken, keeps what is measured, and 
   });
   expect((await runForTest(...call)).stderr).toContain("agent is measured already");
   const markdown = await readFile(at("table/table.md"), "utf8");
-  for (const name of ["agent", "direct", "rag", "nowhere"]) expect(markdown).toContain(`- ${name}:`);
+  for (const name of ["agent", "direct", "rag", "nowhere"]) expect(markdown).toContain(`- ${name}\\:`);
   expect(await readFile(at("table/table.csv"), "utf8")).toMatch(/^method,set,n,failed,em,/);
   const page = await readFile(at("table/table.html"), "utf8");
   expect(page.match(/<svg/g)?.length).toBeGreaterThanOrEqual(2);

@@ -1,7 +1,7 @@
 /** What a recipe can say about the environment. */
 import { z } from "zod";
-import { condenseOptionsSchema } from "./condense-prompt.ts";
 import { codecNames } from "./codecs.ts";
+import { condenseOptionsSchema } from "./condense-prompt.ts";
 import { passageTemplateNames } from "./passage-template.ts";
 import { episodeModes, findTemplate, promptNames } from "./prompt.ts";
 
@@ -99,10 +99,17 @@ const fields = z.strictObject({
     ),
 });
 
+type Fields = z.infer<typeof fields>;
+type Issue = (key: keyof Fields, message: string) => void;
+
 export const environmentOptionsSchema = fields.superRefine((options, context) => {
-  const { mode, codec, prompt, examples } = options;
-  const issue = (key: string, message: string): void =>
-    context.addIssue({ code: "custom", path: [key], message });
+  const issue: Issue = (key, message) => context.addIssue({ code: "custom", path: [key], message });
+  checkFormat(options, issue);
+  checkSearches(options, issue);
+});
+
+/** Mode, codec and prompt must speak of the same. */
+function checkFormat({ mode, codec, prompt, examples }: Fields, issue: Issue): void {
   const isPlanner = codec === "planner" || codec === "planner-compact";
   if (isPlanner !== (mode === "planner"))
     issue(
@@ -116,15 +123,25 @@ export const environmentOptionsSchema = fields.superRefine((options, context) =>
       "prompt",
       `${prompt} does not explain mode ${mode}; ${mode === "planner" ? "use planner or bare" : "see docs/recipes.md for what does"}`,
     );
-  else if (codec === "plain" && prompt === "search-r1")
-    issue("prompt", "search-r1 asks for tags, which codec plain takes for text; use prompt answer");
+  else if (codec === "plain" && (prompt === "search-r1" || prompt === "reason"))
+    issue("prompt", `${prompt} asks for tags, which codec plain takes for text; use prompt answer`);
   else if (codec !== "plain" && prompt === "answer")
     issue("codec", `prompt answer asks for plain text, ${codec} reads tags; use codec plain`);
   for (const name of ["ircot", "search-o1", "cosearch"] as const)
     if ((codec === name) !== (prompt === name))
       issue("codec", `codec ${name} and prompt ${name} need each other; codec is ${codec}, prompt ${prompt}`);
   if (prompt === "evidence" && codec !== "evidence")
-    issue("codec", `prompt evidence asks for citations, which codec ${codec} does not read; use codec evidence`);
+    issue(
+      "codec",
+      `prompt evidence asks for citations, which codec ${codec} does not read; use codec evidence`,
+    );
+  if ((mode === "search" || mode === "planner") && examples.length > 0)
+    issue("examples", `mode ${mode} shows no examples; leave them out, or use mode direct or rag`);
+}
+
+/** What changes the searches must have searches to change, and a place to show them. */
+function checkSearches(options: Fields, issue: Issue): void {
+  const { mode, codec, prompt } = options;
   if (codec === "evidence" && (options.passageTemplate === "text" || options.condense !== undefined))
     issue(
       "passageTemplate",
@@ -143,8 +160,6 @@ export const environmentOptionsSchema = fields.superRefine((options, context) =>
       options.condense === undefined ? "refuseRepeats" : "condense",
       `only mode search has searches of the policy to change; mode is ${mode}`,
     );
-  if ((mode === "search" || mode === "planner") && examples.length > 0)
-    issue("examples", `mode ${mode} shows no examples; leave them out, or use mode direct or rag`);
-});
+}
 
 export type EnvironmentOptions = z.infer<typeof environmentOptionsSchema>;

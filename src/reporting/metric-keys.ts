@@ -104,7 +104,10 @@ const described = {
     "Mean negative log-probability of the sampled tokens: a one-sample estimate of the entropy.",
   ],
   "group/count": ["count", "Groups sampled in this step."],
-  "group/rejected": ["share", "Groups without signal (all rewards equal), of all groups."],
+  "group/rejected": [
+    "share",
+    "Groups without signal (all rewards equal; in rejection sampling, none good enough), of all groups.",
+  ],
   "group/failed": ["share", "Trajectories lost to a failure of retriever or policy, of all trajectories."],
   "parity/maxLogprobDifference": [
     "nats",
