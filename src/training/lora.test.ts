@@ -17,12 +17,12 @@ const common = `
 name: tiny
 seed: 3
 data: { type: world, world: { name: lab, entities: 60, hops: [1, 2], trainQuestions: 60, testQuestions: 12 } }
-environment: { codec: compact, prompt: bare, passageTemplate: text, k: 1, maxSearches: 2, maxTurnTokens: 8, maxObservationTokens: 24 }
+environment: { codec: compact, prompt: bare, passageTemplate: text, k: 1, maxSearches: 2, maxTurnTokens: 24, maxObservationTokens: 24 }
 evaluation: { n: 5 }
 `;
 const base = parseRecipe(
   `${common}
-model: { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 1, feedForward: 24, contextLength: 128, vocabularySize: 300 }
+model: { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 1, feedForward: 24, contextLength: 192, vocabularySize: 300 }
 engine: { threads: 1 }
 stages:
   - { type: supervised, name: warm-up, steps: 1, batchSize: 4, schedule: { learningRate: 0.01 } }
