@@ -45,9 +45,26 @@ describe("compare", () => {
     expect(p).toBeLessThan(0.01);
   });
 
-  test("says so when two results cannot be told apart", async () => {
+  test("says so when two results cannot be told apart, and what so many questions would have shown", async () => {
     const { stdout } = await runForTest("compare", at("b.json"), at("b-too.json"));
     expect(stdout).toContain("are not distinguishable");
+    expect(stdout).toMatch(/40 questions would show a difference of 0\.\d+ or more/);
+  });
+
+  test("takes several seeds a side, with commas between", async () => {
+    const sides = [
+      ["a.json", "a.json"],
+      ["b.json", "b-too.json"],
+    ].map((names) => names.map(at).join());
+    const { code, json } = await runForTest("compare", ...sides, "--json");
+    expect(code).toBe(0);
+    expect(json).toMatchObject({
+      n: 40,
+      seeds: [2, 2],
+      paired: false,
+      verdict: "better",
+      contractDifferences: [],
+    });
   });
 
   test("takes a run folder for its result after training, and a file of it as it is", async () => {
