@@ -53,7 +53,7 @@ const options = {
   },
   decompose: {
     type: "flag",
-    doc: "Ask thrice, with searches that find nothing, as they are, and with gold passages first, and say where the score is lost.",
+    doc: "Ask with searches that find nothing, as they are, and gold passages first.",
   },
   "k-from": {
     type: "text",

@@ -25,7 +25,7 @@ export const tableCommand = defineCommand({
   summary: "Measure several methods and make one table of them (Markdown, CSV, HTML).",
   details:
     "A recipe is evaluated with the model it starts from, a run with its newest checkpoint, and a result (.json) is taken as\n" +
-    "it is. Call it again to go on after an interruption, or to try again what failed. OUT gets table.md, table.csv, table.html.",
+    "it is. Call it again to go on after an interruption, or to try again what failed. OUT gets table.md, .csv and .html.",
   args: [{ name: "TARGET", doc: "a recipe, a run, or the result of forager eval", isRepeated: true }],
   options: {
     out: { type: "text", value: "FOLDER", doc: "Where table and results go; may exist already.", isRequired: true },
