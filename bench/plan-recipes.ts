@@ -24,6 +24,8 @@ export interface RecipeCase {
 
 /** Two steps of each stage; the second is the one that is timed. */
 const short = ["evaluation.n=8", "checkpoint.everySteps=100", "stages.warm-up.steps=2"];
+/** A policy that knows nothing yet earns nothing: without this, no group would be trained on. */
+const everyGroup = ["stages.grpo.algorithm.rejectGroupsWithoutSignal=false"];
 /** SmolLM2-135M's layers with the few pieces of the world's own tokenizer. */
 const shape135m = [
   ...["layers=30", "width=576", "heads=9", "keyValueHeads=3", "feedForward=1536", "tieEmbeddings=true"].map(
@@ -34,12 +36,18 @@ const shape135m = [
 ];
 
 export const recipeCases: readonly RecipeCase[] = [
-  { name: "lab", recipe: "lab", overrides: [...short, "stages.grpo.steps=4"] },
+  { name: "lab", recipe: "lab", overrides: [...short, ...everyGroup, "stages.grpo.steps=4"] },
   { name: "lab-ppo", recipe: "lab-ppo", overrides: [...short, "stages.ppo.steps=4"] },
   {
     name: "135m-grpo",
     recipe: "lab",
-    overrides: [...short, ...shape135m, "stages.grpo.steps=2", "stages.grpo.questionsPerStep=4"],
+    overrides: [
+      ...short,
+      ...everyGroup,
+      ...shape135m,
+      "stages.grpo.steps=2",
+      "stages.grpo.questionsPerStep=4",
+    ],
   },
   {
     name: "135m-ppo",

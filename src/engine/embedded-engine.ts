@@ -9,6 +9,7 @@ import { EngineError } from "../errors.ts";
 import type { Policy } from "../rollout/policy.ts";
 import { allWritten } from "../shared/files.ts";
 import type { HubOptions } from "../shared/hub.ts";
+import { returnFreeMemory } from "../shared/onnx-runtime/return-free-memory.ts";
 import { type WritableTokenizer, writeTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { defaultCacheMemory } from "./cache-budget.ts";
 import { DecodingModel } from "./decoding-model.ts";
@@ -105,7 +106,10 @@ export class EmbeddedEngine implements Engine {
     this.#decoding = new DecodingModel(this.model, () => this.#weightsToSample(), {
       threads,
       bits,
-      forget: weights.forgetMerged,
+      forget: (merged) => {
+        weights.forgetMerged(merged);
+        if (this.#takesTurns) returnFreeMemory();
+      },
     });
     this.#policy = new EmbeddedPolicy({
       identity: { type: "embedded", model: name, ...(bits && { weights: precision }) },
@@ -181,7 +185,10 @@ export class EmbeddedEngine implements Engine {
 
   /** Training and sampling take turns where both together would take much more memory. */
   async #weightsToSample(): Promise<ParameterSet> {
-    if (this.#takesTurns) await this.#sequences.rest();
+    if (this.#takesTurns) {
+      await this.#sequences.rest();
+      returnFreeMemory();
+    }
     return await this.#weights.merged();
   }
 

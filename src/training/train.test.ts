@@ -106,6 +106,29 @@ describe("train", () => {
     expect(timeless(await metricsOf(name))).toEqual(timeless(whole));
   });
 
+  it("with moments on disk makes the same checkpoints bit for bit, interrupted too, and leaves nothing else", async () => {
+    const onDisk = parseRecipe(yaml.replace("threads: 1", "threads: 1, optimizerState: disk"), {
+      file: "disk.yaml",
+    });
+    const abort = new AbortController();
+    const stopping: TrainingReporter = {
+      ...silentReporter,
+      stepDone: ({ stage, step }) => {
+        if (stage === "grpo" && step === 2) abort.abort();
+      },
+    };
+    await expect(run("disk", onDisk, { signal: abort.signal, reporter: stopping })).rejects.toThrow(
+      InterruptedError,
+    );
+    await run("disk", onDisk, { resume: true });
+    expect(timeless(await metricsOf("disk"))).toEqual(timeless(whole));
+    const bytes = (name: string, file: string): Promise<Buffer> =>
+      readFile(join(folder, name, "checkpoints", "7", file));
+    for (const file of ["model.safetensors", "optimizer.safetensors", "optimizer.json"])
+      expect(await bytes("disk", file)).toEqual(await bytes("whole", file));
+    expect(await readdir(join(folder, "disk"))).toEqual(await readdir(join(folder, "whole")));
+  });
+
   it.each(["before", "grpo-2", "after"])(
     "stops in the evaluation %s when interrupted and makes up for it",
     async (evaluation) => {
