@@ -98,13 +98,6 @@ type Context = z.core.$RefinementCtx;
 export function checkRanker({ ranker, environment, stages }: CheckedRanker, context: Context): void {
   const issue = (path: readonly (string | number)[], message: string): void =>
     context.addIssue({ code: "custom", path: [...path], message });
-  stages.forEach((stage, index) => {
-    if (stage.type === "supervised" && stage.teacher.type === "ranking" && ranker?.type !== "generative")
-      issue(
-        ["stages", index, "teacher", "type"],
-        "the teacher ranking trains a generative ranker, and the recipe has none; add ranker, or choose another teacher",
-      );
-  });
   if (ranker === undefined || ranker.type === "none") return;
   if (ranker.candidates < environment.k)
     issue(

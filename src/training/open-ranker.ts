@@ -22,7 +22,7 @@ export interface RankerWorld {
   readonly closers: Closers;
 }
 
-/** The ranker of a training, untrained; undefined where the recipe has none. */
+/** The ranker of a training, untrained; undefined where the recipe has none. Throws `ConfigError` where a stage needs one. */
 export async function createRanker(
   recipe: Recipe,
   data: TrainingData,
@@ -30,6 +30,7 @@ export async function createRanker(
 ): Promise<OpenedRanker | undefined> {
   const { ranker } = recipe;
   const { agent } = world;
+  requireTaught(recipe);
   if (ranker?.type === "generative" && ranker.weights === "shared") return withEngine(ranker, agent, false);
   if (ranker?.type !== "generative" || isServedRanker(ranker))
     return await openRanker(recipe, undefined, { ...world, agent: { policy: agent.policy() } });
@@ -39,6 +40,16 @@ export async function createRanker(
   const engine = await createEngine(own, data, { ...world.watcher, tags: rankingTags });
   world.closers.defer(() => engine.close());
   return { ...withEngine(ranker, engine, true), model: engine.model };
+}
+
+/** An evaluation may put another ranker in the place of the one that was trained; a training may not. */
+function requireTaught({ ranker, stages }: Recipe): void {
+  const stage = stages.find((each) => each.type === "supervised" && each.teacher.type === "ranking");
+  if (stage === undefined || ranker?.type === "generative") return;
+  throw new ConfigError(
+    `stage ${stage.name} trains a generative ranker, and the recipe has none; add ranker, or choose another teacher`,
+    { path: `stages.${stage.name}.teacher.type` },
+  );
 }
 
 /** Who asks for rankings with its own weights. */

@@ -169,6 +169,11 @@ describe("a training of agent and ranker", () => {
   });
 });
 
+it("refuses to teach a ranker that the recipe does not have", async () => {
+  const without = { ...own, ranker: { type: "oracle", candidates: 4 } } as const;
+  await expect(run(at("untaught"), without)).rejects.toThrow("the recipe has none");
+});
+
 it("keeps a frozen ranker as its warm-up left it", async () => {
   await run(at("frozen"), recipeWith(ranker(`trainable: false\n  model: ${model(16)}`)));
   expect((await weights("frozen", "ranker", 40)).equals(await weights("frozen", "ranker", 123))).toBe(true);
