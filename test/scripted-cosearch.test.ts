@@ -5,7 +5,9 @@
  */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { jointStage } from "../bench/reproduce/studies/cosearch.ts";
 import { queryGroupingSchema } from "../src/algorithm/query-groups.ts";
+import { loadRecipe } from "../src/config/load-recipe.ts";
 import { environmentOptionsSchema } from "../src/environment/environment-options.ts";
 import { rankingPromptSchema } from "../src/environment/ranking-prompt.ts";
 import { scriptedRetriever } from "../src/retrieval/scripted-retriever.ts";
@@ -117,4 +119,11 @@ test.each(["paper", "released"] as const)("groups and advantages of the version 
       round(advantage),
     ]),
   ).toEqual(table.groups[version]);
+});
+
+test("the miniature reinforces as its recipe does", async () => {
+  const recipe = await loadRecipe("recipes/lab-cosearch.yaml");
+  const overrides = [`stages=[{ ${jointStage} }]`];
+  const study = await loadRecipe("recipes/lab-cosearch.yaml", { overrides });
+  expect(study.stages).toEqual(recipe.stages.slice(-1));
 });

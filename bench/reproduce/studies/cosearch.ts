@@ -7,11 +7,11 @@ import type { Study, Variant } from "../study.ts";
 
 const recipe = "recipes/lab-cosearch.yaml";
 const start = "start";
-/** The last stage of the recipe alone (`studies.test.ts` holds both together). */
+/** The last stage of the recipe alone (`test/scripted-cosearch.test.ts` holds both together). */
 export const jointStage = [
   "type: reinforcement",
   "name: joint",
-  "steps: 25",
+  "steps: 100",
   "questionsPerStep: 16",
   "schedule: { learningRate: 4.0e-4, warmupSteps: 3, decay: { type: linear, minRatio: 0.1 } }",
   "algorithm: { groupSize: 8, minibatchSize: 64 }",
