@@ -8,6 +8,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import koffi from "koffi";
 import { EngineError } from "../../errors.ts";
+import { loadLibrary } from "../native-library.ts";
 
 /** An address; 0 stands for nothing. */
 export type Pointer = bigint;
@@ -15,11 +16,7 @@ type Native = { (...values: readonly unknown[]): unknown; async(...values: reado
 
 /** The version of the interface that is asked for; every later library has it. */
 const apiVersion = 18;
-/** Deep graphs recurse while they are optimised; koffi's own stacks are too small for that. */
-const stackBytes = 4 * 1024 * 1024;
 const pathType = process.platform === "win32" ? "const char16_t *" : "const char *";
-/** koffi unloads a library that nobody refers to, whatever was bound from it. */
-const loaded: unknown[] = [];
 
 type Status = (...values: readonly unknown[]) => Pointer | null;
 /** Each returns a status, null where all went well, or releases something. */
@@ -61,7 +58,6 @@ export interface RuntimeFunctions {
 /** Throws `EngineError` when the library is missing, too old, or cannot be loaded. */
 export function bindRuntime(): RuntimeFunctions {
   const path = libraryPath();
-  koffi.config({ sync_stack_size: stackBytes, async_stack_size: stackBytes });
   const table = functionTable(path);
   const bind = (place: number, result: string, parameters: string): Native => {
     const pointer = koffi.decode(table, place * koffi.sizeof("void *"), "void *");
@@ -116,8 +112,7 @@ export function bindRuntime(): RuntimeFunctions {
 function functionTable(path: string): Pointer {
   let table: Pointer | null;
   try {
-    const library = koffi.load(path);
-    loaded.push(library);
+    const library = loadLibrary(path);
     const base = library.func("void *OrtGetApiBase()")();
     const getApi = koffi.decode(
       koffi.decode(base, "void *"),

@@ -2,7 +2,7 @@
  * Free memory of this process goes back to the system. glibc's allocator keeps it for whoever asks next: hundreds of megabytes
  * in pieces of all sizes after a session that packed a model's weights. Other C libraries keep little and have no such function.
  */
-import koffi from "koffi";
+import { loadLibrary } from "../native-library.ts";
 import { RuntimeLibrary } from "./library.ts";
 
 let trim: ((keptBytes: number) => number) | undefined;
@@ -22,7 +22,7 @@ function bindTrim(): typeof trim {
   // koffi takes settings, which the runtime needs, only before the first library.
   RuntimeLibrary.get();
   try {
-    return koffi.load("libc.so.6").func("int malloc_trim(size_t)");
+    return loadLibrary("libc.so.6").func("int malloc_trim(size_t)");
   } catch {
     // musl has neither this library nor this function.
     return undefined;
