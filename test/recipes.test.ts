@@ -11,11 +11,14 @@ const root = join(import.meta.dirname, "..");
 
 describe("recipes", () => {
   const files = readdirSync(join(root, "recipes"), { recursive: true, encoding: "utf8" });
-  test.each(files.filter((file) => file.endsWith(".yaml")))("%s loads and survives being resolved", async (file) => {
-    const recipe = await loadRecipe(join(root, "recipes", file));
-    expect(`${recipe.name}.yaml`).toBe(basename(file));
-    expect(parseRecipe(resolvedYaml(recipe), { file })).toEqual(recipe);
-  });
+  test.each(files.filter((file) => file.endsWith(".yaml")))(
+    "%s loads and survives being resolved",
+    async (file) => {
+      const recipe = await loadRecipe(join(root, "recipes", file));
+      expect(`${recipe.name}.yaml`).toBe(basename(file));
+      expect(parseRecipe(resolvedYaml(recipe), { file })).toEqual(recipe);
+    },
+  );
 });
 
 test("lab-ppo.yaml is lab.yaml but for its name and its reinforcement", async () => {

@@ -76,7 +76,9 @@ export function advantagesByGroup(
 }
 
 /** Whether the world did not fail it, so that it has a reward. */
-export function isSound(member: RewardedTrajectory): member is RewardedTrajectory & { readonly reward: number } {
+export function isSound(
+  member: RewardedTrajectory,
+): member is RewardedTrajectory & { readonly reward: number } {
   const isFailure = isInfrastructureFailure(member.trajectory.stopReason);
   assert(isFailure || member.reward !== undefined, "every trajectory that did not fail has a reward");
   return !isFailure;

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { algorithmOptionsSchema, criticLoss, type GrpoOptions, type PpoOptions, policyLoss } from "./options.ts";
+import {
+  algorithmOptionsSchema,
+  criticLoss,
+  type GrpoOptions,
+  type PpoOptions,
+  policyLoss,
+} from "./options.ts";
 
 test("nothing set means masked GRPO without a KL term", () => {
   const options = algorithmOptionsSchema.parse({}) as GrpoOptions;
@@ -47,7 +53,11 @@ test("PPO needs only its critic's learning rate", () => {
 
 test("the KL term of PPO is a price in its rewards, not a part of its loss", () => {
   const critic = { schedule: { learningRate: 1e-5 } };
-  const options = algorithmOptionsSchema.parse({ type: "ppo", critic, kl: { coefficient: 0.001 } }) as PpoOptions;
+  const options = algorithmOptionsSchema.parse({
+    type: "ppo",
+    critic,
+    kl: { coefficient: 0.001 },
+  }) as PpoOptions;
   expect(options.kl).toEqual({ estimator: "k1", coefficient: 0.001 });
   expect(policyLoss(options)).toEqual({ type: "ppo", clipLow: 0.2, clipHigh: 0.28 });
 });

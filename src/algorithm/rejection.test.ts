@@ -7,7 +7,11 @@ function member(group: string, tokens: readonly number[], reward: number | undef
   const segments = [makeSegment("prompt", [1]), makeSegment("policy", tokens)];
   return {
     reward,
-    trajectory: makeTrajectory({ group, segments, ...(reward === undefined && { stopReason: "retrieverFailure" as const }) }),
+    trajectory: makeTrajectory({
+      group,
+      segments,
+      ...(reward === undefined && { stopReason: "retrieverFailure" as const }),
+    }),
   };
 }
 

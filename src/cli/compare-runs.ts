@@ -24,7 +24,10 @@ export async function compareRuns(
   const read = async (paths: readonly string[]): Promise<EvaluationResult[]> =>
     await Promise.all(paths.map((path) => readResult(path)));
   const runs = { before: await read(before), after: await read(after) };
-  const { contractDifferences, questions, overall } = compareSeeds(runs, ["em", "f1", "searches"], { force, seed: 1 });
+  const { contractDifferences, questions, overall } = compareSeeds(runs, ["em", "f1", "searches"], {
+    force,
+    seed: 1,
+  });
   for (const { key, a, b } of contractDifferences)
     io.print(`not the same contract: ${key} is ${String(a)} and ${String(b)}`);
   for (const [metric, difference] of Object.entries(overall)) io.print(sentence(metric, difference));
@@ -43,9 +46,13 @@ export async function compareRuns(
   };
 }
 
-function sentence(metric: string, { mean, ci, p, verdict, seeds, isPaired, n, before, after }: SeedDifference): string {
+function sentence(
+  metric: string,
+  { mean, ci, p, verdict, seeds, isPaired, n, before, after }: SeedDifference,
+): string {
   const numbers = `${before.toFixed(3)} and ${after.toFixed(3)}, difference ${mean > 0 ? "+" : ""}${mean.toFixed(3)} (95 % interval ${ci[0].toFixed(3)} to ${ci[1].toFixed(3)} over seeds and questions, p = ${p.toPrecision(2)})`;
-  const what = verdict === "not distinguishable" ? "A and B are not distinguishable" : `B is ${verdict} than A`;
+  const what =
+    verdict === "not distinguishable" ? "A and B are not distinguishable" : `B is ${verdict} than A`;
   return `${metric}: ${what}: ${numbers}; ${seeds[0]} and ${seeds[1]} seeds${isPaired ? ", paired" : ""}, n = ${n}`;
 }
 

@@ -2,7 +2,12 @@
 import type { Passage } from "../corpus/passage.ts";
 import type { Question } from "../corpus/question.ts";
 import { FileError, UsageError } from "../errors.ts";
-import { type Decomposition, decompose, type RetrievalCondition, underCondition } from "../evaluation/decompose.ts";
+import {
+  type Decomposition,
+  decompose,
+  type RetrievalCondition,
+  underCondition,
+} from "../evaluation/decompose.ts";
 import type { EvaluateInput } from "../evaluation/evaluate.ts";
 import type { EvaluationResult } from "../evaluation/result.ts";
 import type { PassageStore } from "../retrieval/passage-store.ts";
@@ -28,7 +33,10 @@ export function changedRetrieval(
   const passages = new Map<string, Passage>();
   if (condition === "oracle" && store !== undefined && wanted.size > 0)
     for (const passage of allPassages(store)) if (wanted.has(passage.id)) passages.set(passage.id, passage);
-  return { condition, retrieverFor: (question) => underCondition(retriever, condition, { question, passages }) };
+  return {
+    condition,
+    retrieverFor: (question) => underCondition(retriever, condition, { question, passages }),
+  };
 }
 
 /** Splits the loss, and keeps the two other results beside the one at `path`. Throws `UsageError` without common questions. */
@@ -44,7 +52,9 @@ export async function decomposed(
       );
   const parts = decompose(results, { seed: results.real.contract.seed });
   if (parts === undefined)
-    throw new UsageError("no question was scored with all three kinds of retrieval; see what failed in the results");
+    throw new UsageError(
+      "no question was scored with all three kinds of retrieval; see what failed in the results",
+    );
   return parts;
 }
 
@@ -65,12 +75,19 @@ export async function withPassagesOf(source: ModelSource, path: string, io: Comm
   const { recipe } = source;
   const { mode, k: before, maxObservationTokens } = recipe.environment;
   if (mode !== "rag")
-    throw new UsageError(`--k-from gives RAG as many passages as an agent saw; the mode is ${mode}, add --set environment.mode=rag`);
+    throw new UsageError(
+      `--k-from gives RAG as many passages as an agent saw; the mode is ${mode}, add --set environment.mode=rag`,
+    );
   const seen = (await readResult(path)).summary.overall.passagesSeen?.mean;
   if (seen === undefined)
     throw new FileError(`${path} does not say how many passages were seen; evaluate its agent again`);
   const k = Math.max(1, Math.round(seen));
   const tokens = Math.ceil((maxObservationTokens * Math.max(k, before)) / before);
-  io.note(`k is ${k}: the agent of ${path} saw ${seen.toFixed(2)} different passages a question; they may take ${tokens} tokens`);
-  return { ...source, recipe: { ...recipe, environment: { ...recipe.environment, k, maxObservationTokens: tokens } } };
+  io.note(
+    `k is ${k}: the agent of ${path} saw ${seen.toFixed(2)} different passages a question; they may take ${tokens} tokens`,
+  );
+  return {
+    ...source,
+    recipe: { ...recipe, environment: { ...recipe.environment, k, maxObservationTokens: tokens } },
+  };
 }

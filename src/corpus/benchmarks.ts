@@ -15,8 +15,20 @@ export interface Benchmark {
 }
 
 const table = [
-  ["nq", "test", 3610, "CC-BY-SA-3.0", "Natural Questions, Kwiatkowski et al., TACL 2019, in the open form of Lee et al. 2019"],
-  ["triviaqa", "test", 11313, "Apache-2.0 (code); none stated for the questions", "TriviaQA, arXiv 1705.03551"],
+  [
+    "nq",
+    "test",
+    3610,
+    "CC-BY-SA-3.0",
+    "Natural Questions, Kwiatkowski et al., TACL 2019, in the open form of Lee et al. 2019",
+  ],
+  [
+    "triviaqa",
+    "test",
+    11313,
+    "Apache-2.0 (code); none stated for the questions",
+    "TriviaQA, arXiv 1705.03551",
+  ],
   ["popqa", "test", 14267, "MIT", "PopQA, arXiv 2212.10511"],
   ["hotpotqa", "dev", 7405, "CC-BY-SA-4.0", "HotpotQA, arXiv 1809.09600"],
   ["2wikimultihopqa", "dev", 12576, "Apache-2.0", "2WikiMultihopQA, arXiv 2011.01060"],

@@ -22,10 +22,16 @@ test("the last sentence of IRCoT is the answer, with or without its beginning", 
 
 const searchO1 = findCodec("search-o1");
 test.each([
-  ["I need it. <|begin_search_query|> capital of France <|end_search_query|>", { type: "search", query: "capital of France" }],
+  [
+    "I need it. <|begin_search_query|> capital of France <|end_search_query|>",
+    { type: "search", query: "capital of France" },
+  ],
   ["<|begin_search_query|> a <|begin_search_query|> b <|end_search_query|>", { type: "search", query: "b" }],
   ["<|begin_search_query|> <|end_search_query|>", { type: "invalid", reason: "emptyQuery" }],
-  ["<|begin_search_query|><|end_search_result|>x<|end_search_query|>", { type: "invalid", reason: "malformed" }],
+  [
+    "<|begin_search_query|><|end_search_result|>x<|end_search_query|>",
+    { type: "invalid", reason: "malformed" },
+  ],
   ["It is \\boxed{Paris}.", { type: "answer", answer: "Paris" }],
   ["\\boxed{Rome}, no: \\boxed{\\text{Paris}}", { type: "answer", answer: "Paris" }],
   ["\\boxed{f(\\frac{1}{2})}", { type: "answer", answer: "f(\\frac{1}{2})" }],
@@ -43,7 +49,10 @@ test.each([
   ["<evidence>2</evidence> <answer>Paris</answer>", { type: "answer", answer: "Paris", cited: [2] }],
   ["<evidence> 2 and 2</evidence><answer>Paris</answer>", { type: "answer", answer: "Paris", cited: [2] }],
   ["<answer>Paris</answer>", { type: "answer", answer: "Paris", cited: [] }],
-  ["<think> I <unknown></unknown> </think><answer>Paris</answer>", { type: "answer", answer: "Paris", cited: [] }],
+  [
+    "<think> I <unknown></unknown> </think><answer>Paris</answer>",
+    { type: "answer", answer: "Paris", cited: [] },
+  ],
   ["<unknown></unknown>", { type: "answer", answer: "", abstains: true }],
   ["<think> hm </think><unknown> no passage </unknown>", { type: "answer", answer: "", abstains: true }],
   ["<search>France</search>", { type: "search", query: "France" }],
@@ -52,9 +61,17 @@ test.each([
   expect(evidence.parse(turn)).toEqual(action);
 });
 
-test.each(["ircot", "search-o1", "evidence"])("what %s renders is read back, tags of the content left out", (name) => {
-  const codec = findCodec(name);
-  const tag = codec.tags[0] as string;
-  expect(codec.parse(codec.render({ type: "search", query: `capital ${tag} of France` }))).toMatchObject({ type: "search" });
-  expect(codec.parse(codec.render({ type: "answer", answer: "Paris" }))).toMatchObject({ type: "answer", answer: "Paris" });
-});
+test.each(["ircot", "search-o1", "evidence"])(
+  "what %s renders is read back, tags of the content left out",
+  (name) => {
+    const codec = findCodec(name);
+    const tag = codec.tags[0] as string;
+    expect(codec.parse(codec.render({ type: "search", query: `capital ${tag} of France` }))).toMatchObject({
+      type: "search",
+    });
+    expect(codec.parse(codec.render({ type: "answer", answer: "Paris" }))).toMatchObject({
+      type: "answer",
+      answer: "Paris",
+    });
+  },
+);

@@ -19,7 +19,10 @@ export const evidenceCodec: Codec = {
   numbersThroughEpisode: true,
   parse: parseTurn,
   render: (action) => {
-    assert(action.type === "search" || action.type === "answer", `${action.type} is no action of this format`);
+    assert(
+      action.type === "search" || action.type === "answer",
+      `${action.type} is no action of this format`,
+    );
     if (action.type === "search") return `<search> ${withoutTags(action.query).trim()}</search>`;
     if (action.abstains) return "<unknown></unknown>";
     const cited = action.cited === undefined ? "" : `<evidence> ${action.cited.join(", ")}</evidence>`;

@@ -7,7 +7,17 @@
 import { assert } from "../errors.ts";
 import { type CodecName, findCodec } from "./codecs.ts";
 
-export const promptNames = ["search-r1", "bare", "answer", "planner", "reason", "ircot", "search-o1", "evidence", "cosearch"] as const;
+export const promptNames = [
+  "search-r1",
+  "bare",
+  "answer",
+  "planner",
+  "reason",
+  "ircot",
+  "search-o1",
+  "evidence",
+  "cosearch",
+] as const;
 export type PromptName = (typeof promptNames)[number];
 
 /** `direct`: answer at once; `rag`: the same after the passages found by the question itself. */

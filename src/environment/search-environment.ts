@@ -14,7 +14,12 @@ import type { Action, Codec } from "./action.ts";
 import { findCodec } from "./codecs.ts";
 import type { Condense } from "./condense-prompt.ts";
 import type { EnvironmentOptions } from "./environment-options.ts";
-import { type Observation, type ObservationFormat, observationFormat, renderObservation } from "./observation.ts";
+import {
+  type Observation,
+  type ObservationFormat,
+  observationFormat,
+  renderObservation,
+} from "./observation.ts";
 import { openingText } from "./opening.ts";
 import { prepareQuestion } from "./prompt.ts";
 import type { StepResult } from "./step-result.ts";
@@ -61,7 +66,8 @@ export class SearchEnvironment {
    */
   async prompt(signal?: AbortSignal): Promise<string> {
     const { question, options, tokenizer } = this.#input;
-    const information = options.mode === "rag" || options.retrieveFirst ? await this.#information(signal) : "";
+    const information =
+      options.mode === "rag" || options.retrieveFirst ? await this.#information(signal) : "";
     const safe = this.#format.neutralize(prepareQuestion(question.text));
     return await openingText(options, { question: safe, information }, tokenizer);
   }
@@ -84,7 +90,8 @@ export class SearchEnvironment {
   async step(turnText: string, signal?: AbortSignal): Promise<StepResult> {
     assert(!this.#isDone, "an environment plays one episode");
     const isFinal = this.#searchesLeft() === 0;
-    const action = isFinal && this.codec.parseFinal ? this.codec.parseFinal(turnText) : this.codec.parse(turnText);
+    const action =
+      isFinal && this.codec.parseFinal ? this.codec.parseFinal(turnText) : this.codec.parse(turnText);
     this.#written += turnText;
     this.#isDone = true;
     if (action.type === "answer") return this.#end("answer", action);
@@ -125,10 +132,18 @@ export class SearchEnvironment {
   ): Promise<Observation> {
     const { question, condense } = this.#input;
     assert(condense !== undefined, "an environment that condenses is given who does");
-    const bare = { ...this.#format, codec: { ...this.codec, renderObservation: (text: string) => text.trim() } };
+    const bare = {
+      ...this.#format,
+      codec: { ...this.codec, renderObservation: (text: string) => text.trim() },
+    };
     const { text: documents, isTruncated } = renderObservation(passages, "", bare);
     const { neutralize } = this.#format;
-    const found = { question: neutralize(prepareQuestion(question.text)), reasoning: this.#written, query, documents };
+    const found = {
+      question: neutralize(prepareQuestion(question.text)),
+      reasoning: this.#written,
+      query,
+      documents,
+    };
     const text = neutralize(await condense(found, signal));
     return { text: this.codec.renderObservation(text) + this.#notice(), isTruncated };
   }

@@ -51,7 +51,9 @@ function recallByHop(
   items: readonly Item[],
   options: { readonly seed: number },
 ): { readonly recallByHop?: Estimate[] } {
-  const found = items.flatMap((item) => (item.failed || item.goldFound === undefined ? [] : [item.goldFound]));
+  const found = items.flatMap((item) =>
+    item.failed || item.goldFound === undefined ? [] : [item.goldFound],
+  );
   const longest = found.reduce((most, { length }) => Math.max(most, length), 0);
   const hops = Array.from({ length: longest }, (_, hop) =>
     bootstrapMean(

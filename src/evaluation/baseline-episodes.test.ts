@@ -24,7 +24,9 @@ const retriever: Retriever = {
 
 async function play(environment: object, turns: readonly string[], others = "Noted."): Promise<Trajectory> {
   const options: EnvironmentOptions = environmentOptionsSchema.parse({ maxSearches: 2, ...environment });
-  const policy = scriptedPolicy((context, turn) => (context.episode?.includes("/condense/") ? others : turns[turn]));
+  const policy = scriptedPolicy((context, turn) =>
+    context.episode?.includes("/condense/") ? others : turns[turn],
+  );
   return await runRollout({
     question: makeQuestion({ goldPassages: ["Second-a"] }),
     group: "g",
@@ -46,17 +48,26 @@ test("IRCoT reads what the question finds, searches with its sentences, and is a
   expect(played).toMatchObject({ answer: "Paris", stopReason: "answer" });
   expect(searchCount(played)).toBe(3);
   expect(retrievedPassages(played).map(({ passage }) => passage.id)).toEqual([
-    "What-a", "What-b", "First-a", "First-b", "Second-a", "Second-b",
+    "What-a",
+    "What-b",
+    "First-a",
+    "First-b",
+    "Second-a",
+    "Second-b",
   ]);
   expect(shownPassages(played)).toHaveLength(3);
   expect(played.segments[0]?.text).toContain("Text of What-a.");
-  expect(played.segments.map(({ source }) => source).join()).toBe("prompt,policy,environment,policy,environment,policy");
+  expect(played.segments.map(({ source }) => source).join()).toBe(
+    "prompt,policy,environment,policy,environment,policy",
+  );
   expect(played.segments[2]?.text).not.toContain("So the answer is:");
   expect(played.segments[4]?.text).toMatch(/<\/information>\nSo the answer is:$/);
 });
 
 test("IRCoT ends early when a sentence says the answer, and what the prompt showed stays recorded", async () => {
-  const played = await play({ codec: "ircot", prompt: "ircot", retrieveFirst: true }, ["So the answer is: Paris.\n"]);
+  const played = await play({ codec: "ircot", prompt: "ircot", retrieveFirst: true }, [
+    "So the answer is: Paris.\n",
+  ]);
   expect(played).toMatchObject({ answer: "Paris", stopReason: "answer" });
   expect(searchCount(played)).toBe(1);
 });
@@ -98,7 +109,10 @@ test("an abstention is no answer, and earns its credit", async () => {
   expect(played).toMatchObject({ answer: undefined, stopReason: "answer" });
   expect(hasAbstained(played)).toBe(true);
   expect(citationScores(played)).toBeUndefined();
-  expect(reward(played, { type: "abstention", credit: 0.3 })).toEqual({ value: 0.3, parts: { exactMatch: 0, abstained: 1 } });
+  expect(reward(played, { type: "abstention", credit: 0.3 })).toEqual({
+    value: 0.3,
+    parts: { exactMatch: 0, abstained: 1 },
+  });
   expect(reward(played, { type: "citations" }).value).toBe(0);
   expect(reward(played, { type: "exactMatch" }).value).toBe(0);
 });

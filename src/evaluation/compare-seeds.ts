@@ -39,7 +39,10 @@ const significance = 0.05;
  * and seed and `force` is not set, and when no question is scored in every run.
  */
 export function compareSeeds(
-  { before, after }: { readonly before: readonly EvaluationResult[]; readonly after: readonly EvaluationResult[] },
+  {
+    before,
+    after,
+  }: { readonly before: readonly EvaluationResult[]; readonly after: readonly EvaluationResult[] },
   metrics: readonly MetricName[],
   options: { readonly force?: boolean; readonly seed: number },
 ): SeedComparison {
@@ -59,18 +62,27 @@ export function compareSeeds(
   for (const metric of metrics) {
     const [a = [], b = []] = metricMatrices(sides, metric);
     questions = Math.max(questions, a[0]?.length ?? 0);
-    const difference = seedDifference(a, b, { isPaired, seed: options.seed, isCost: costMetrics.has(metric) });
+    const difference = seedDifference(a, b, {
+      isPaired,
+      seed: options.seed,
+      isCost: costMetrics.has(metric),
+    });
     if (difference) overall[metric] = difference;
   }
   if (questions === 0)
-    throw new IncomparableError("no question is scored in every run; evaluate all on the same questions", differences);
+    throw new IncomparableError(
+      "no question is scored in every run; evaluate all on the same questions",
+      differences,
+    );
   return { contractDifferences: differences, questions, overall };
 }
 
 /** Each difference from the first contract once. */
 function differencesFrom(first: EvaluationResult, all: readonly EvaluationResult[]): ContractDifference[] {
   const found = all.flatMap(({ contract }) => contractDifferences(first.contract, contract));
-  return [...new Map(found.map((difference) => [`${difference.key}|${String(difference.b)}`, difference])).values()];
+  return [
+    ...new Map(found.map((difference) => [`${difference.key}|${String(difference.b)}`, difference])).values(),
+  ];
 }
 
 function bySeed(results: readonly EvaluationResult[]): readonly EvaluationResult[] {
@@ -80,7 +92,9 @@ function bySeed(results: readonly EvaluationResult[]): readonly EvaluationResult
 /** The seeds of runs in order; a seed that stands twice pairs with nothing. */
 function seedsOf(results: readonly EvaluationResult[]): string {
   const seeds = bySeed(results).map(({ contract }) => contract.seed);
-  return new Set(seeds).size < seeds.length ? `repeated ${results.map(({ contract }) => contract.model.model).join()}` : seeds.join();
+  return new Set(seeds).size < seeds.length
+    ? `repeated ${results.map(({ contract }) => contract.model.model).join()}`
+    : seeds.join();
 }
 
 /**
@@ -147,7 +161,8 @@ function draw(count: number, from: number, chance: Random): Uint32Array {
 
 function meanAt(values: readonly (readonly number[])[], seeds: Uint32Array, questions: Uint32Array): number {
   let sum = 0;
-  for (const row of seeds) for (const column of questions) sum += (values[row] as readonly number[])[column] as number;
+  for (const row of seeds)
+    for (const column of questions) sum += (values[row] as readonly number[])[column] as number;
   return sum / (seeds.length * questions.length);
 }
 

@@ -73,7 +73,9 @@ export function methodTable(
     );
     return { ...draft, differences: Object.fromEntries(own) };
   });
-  const sets = [...new Set(drafts.flatMap((draft) => Object.keys(draft.bySet)))].filter((set) => set !== "all");
+  const sets = [...new Set(drafts.flatMap((draft) => Object.keys(draft.bySet)))].filter(
+    (set) => set !== "all",
+  );
   return { reference: base?.name, sets: [...sets.sort(), "all"], rows };
 }
 
@@ -90,7 +92,11 @@ function unequalKeys(a: EvaluationContract | undefined, b: EvaluationContract | 
 
 function differenceOn(
   set: string,
-  { before, after, seed }: { readonly before: EvaluationResult; readonly after: EvaluationResult; readonly seed: number },
+  {
+    before,
+    after,
+    seed,
+  }: { readonly before: EvaluationResult; readonly after: EvaluationResult; readonly seed: number },
 ): PairedDifference | undefined {
   const scores = scoresOf(before, set);
   const pairs = [...scoresOf(after, set)].flatMap(([key, value]) => {

@@ -21,7 +21,10 @@ export function requireScorable(questions: readonly Question[]): void {
   if (wrong.length === 0) return;
   const shown = wrong
     .slice(0, 3)
-    .map((question) => `${questionKey(question)} (${question.goldAnswers.map((gold) => JSON.stringify(gold)).join(", ")})`);
+    .map(
+      (question) =>
+        `${questionKey(question)} (${question.goldAnswers.map((gold) => JSON.stringify(gold)).join(", ")})`,
+    );
   const more = wrong.length > shown.length ? ` and ${wrong.length - shown.length} more` : "";
   throw new ConfigError(
     `a gold answer must score 1.0 when it is given as the answer; nothing is left after normalisation of those of ${shown.join(", ")}${more}; correct or remove the question`,

@@ -14,9 +14,9 @@ import {
   tokenCount,
 } from "../rollout/trajectory-view.ts";
 import type { Item } from "./item.ts";
-import { searchUse } from "./search-use.ts";
 import { plannerScores } from "./planner-scores.ts";
 import { searchScores } from "./search-scores.ts";
+import { searchUse } from "./search-use.ts";
 
 /** Scores a trajectory. No answer scores 0; a failure of the world gives an item without scores. */
 export function scoreTrajectory(trajectory: Trajectory): Item {

@@ -5,7 +5,10 @@ import type { Trajectory } from "../rollout/trajectory.ts";
 import { searchUse } from "./search-use.ts";
 
 const found = (...ids: readonly string[]) =>
-  ids.map((id) => ({ passage: { id, title: id, text: id === "gold-2" ? "Paris it is" : "nothing" }, score: 1 }));
+  ids.map((id) => ({
+    passage: { id, title: id, text: id === "gold-2" ? "Paris it is" : "nothing" },
+    score: 1,
+  }));
 const search = (query: string, ...ids: readonly string[]) => ({
   action: { type: "search", query } as const,
   passages: found(...ids),
@@ -23,7 +26,14 @@ const answer = { action: { type: "answer", answer: "Paris" } as const };
 const question = makeQuestion({ goldPassages: ["gold-1", "gold-2"] });
 
 test("searches that repeat a query or bring nothing new are redundant", () => {
-  const turns = [search("x", "a", "b"), search("y", "a"), search("X ", "c"), search("z"), search("w", "d", "a"), answer];
+  const turns = [
+    search("x", "a", "b"),
+    search("y", "a"),
+    search("X ", "c"),
+    search("z"),
+    search("w", "d", "a"),
+    answer,
+  ];
   expect(searchUse(episode(turns)).redundantSearches).toBe(2);
 });
 
@@ -51,5 +61,7 @@ test("without marked gold passages the evidence is a passage with a gold answer"
 
 test("an answer that no passage holds is not supported; yes and no cannot be", () => {
   expect(searchUse(episode([search("x", "a"), answer])).answerSupported).toBe(0);
-  expect(searchUse(episode([search("x", "a"), answer], { answer: "yes" }))).not.toHaveProperty("answerSupported");
+  expect(searchUse(episode([search("x", "a"), answer], { answer: "yes" }))).not.toHaveProperty(
+    "answerSupported",
+  );
 });

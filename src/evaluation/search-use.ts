@@ -80,9 +80,7 @@ function isSupported(trajectory: Trajectory): boolean | undefined {
   const { answer } = trajectory;
   if (answer === undefined || answer.trim() === "" || isVerdict([answer])) return undefined;
   const holds = answerMatcher([answer]);
-  return shownPassages(trajectory).some(({ passages }) =>
-    passages.some(({ passage }) => holds(passage)),
-  );
+  return shownPassages(trajectory).some(({ passages }) => passages.some(({ passage }) => holds(passage)));
 }
 
 function confidenceOf(trajectory: Trajectory): number | undefined {

@@ -36,7 +36,12 @@ test("equal seeds are paired, and a clear difference over seeds and questions is
   const after = [3, 1, 2].map((seed) => result(scores(60 + seed), { seed }));
   const { overall, questions } = compareSeeds({ before, after }, ["em"], { seed: 1 });
   expect(questions).toBe(100);
-  expect(overall.em).toMatchObject({ mean: expect.closeTo(0.3, 12), isPaired: true, verdict: "better", seeds: [3, 3] });
+  expect(overall.em).toMatchObject({
+    mean: expect.closeTo(0.3, 12),
+    isPaired: true,
+    verdict: "better",
+    seeds: [3, 3],
+  });
   const unpaired = compareSeeds({ before, after: after.slice(0, 2) }, ["em"], { seed: 1 });
   expect(unpaired.overall.em).toMatchObject({ isPaired: false, seeds: [3, 2] });
 });
@@ -64,12 +69,20 @@ test("the curve of selective answering starts with the most confident answers an
       { confidence: 0.5, coverage: 0.75, risk: expect.closeTo(1 / 3, 12) },
     ],
   });
-  expect(riskCoverage([makeItem({ answer: "a", em: 1 })])).toEqual({ n: 1, coverage: 1, risk: 0, points: [] });
+  expect(riskCoverage([makeItem({ answer: "a", em: 1 })])).toEqual({
+    n: 1,
+    coverage: 1,
+    risk: 0,
+    points: [],
+  });
   expect(riskCoverage([makeItem({ em: 0 })])).toBeUndefined();
 });
 
 test("the loss falls into what could not be found and what could not be used", () => {
-  const parts = decompose({ none: result(scores(10)), real: result(scores(40)), oracle: result(scores(70)) }, { seed: 1 });
+  const parts = decompose(
+    { none: result(scores(10)), real: result(scores(40)), oracle: result(scores(70)) },
+    { seed: 1 },
+  );
   expect(parts).toMatchObject({
     n: 100,
     gained: { mean: expect.closeTo(0.3, 12), verdict: "better" },
@@ -83,9 +96,16 @@ test("oracle retrieval shows gold passages first, those that hold the answer whe
   const retriever: Retriever = {
     identity: { method: "m", corpusHash: "c", indexHash: "i", parameters: {} },
     retrieve: async (queries, k) =>
-      queries.map(() => ["a", "b", "c"].slice(0, k).map((id) => ({ passage: passage(id, id === "c" ? "Paris" : ""), score: 1 }))),
+      queries.map(() =>
+        ["a", "b", "c"]
+          .slice(0, k)
+          .map((id) => ({ passage: passage(id, id === "c" ? "Paris" : ""), score: 1 })),
+      ),
   };
-  const ids = async (condition: "none" | "real" | "oracle", goldPassages: readonly string[]): Promise<string[]> => {
+  const ids = async (
+    condition: "none" | "real" | "oracle",
+    goldPassages: readonly string[],
+  ): Promise<string[]> => {
     const question = makeQuestion({ goldPassages });
     const passages = new Map([["g", passage("g")]]);
     const [list = []] = await underCondition(retriever, condition, { question, passages }).retrieve(["q"], 2);
@@ -99,9 +119,9 @@ test("oracle retrieval shows gold passages first, those that hold the answer whe
 
 test("gold answers that vanish when normalised are refused by name", () => {
   expect(isScorable({ goldAnswers: ["The", "Paris"] })).toBe(true);
-  expect(() => requireScorable([makeQuestion(), makeQuestion({ id: "q2", goldAnswers: ["The", "?"] })])).toThrow(
-    'atlas/q2 ("The", "?")',
-  );
+  expect(() =>
+    requireScorable([makeQuestion(), makeQuestion({ id: "q2", goldAnswers: ["The", "?"] })]),
+  ).toThrow('atlas/q2 ("The", "?")');
 });
 
 test("a table accounts for every method, and compares only what was asked the same questions", () => {
@@ -115,7 +135,9 @@ test("a table accounts for every method, and compares only what was asked the sa
     { seed: 1 },
   );
   expect(table).toMatchObject({ reference: "direct", sets: ["nq", "all"] });
-  expect(table.rows.map(({ name, unequal, differences }) => [name, unequal, differences.all?.verdict])).toEqual([
+  expect(
+    table.rows.map(({ name, unequal, differences }) => [name, unequal, differences.all?.verdict]),
+  ).toEqual([
     ["broken", [], undefined],
     ["direct", [], undefined],
     ["rag", [], "better"],

@@ -20,12 +20,12 @@ import { freshPolicy } from "./fresh-policy.ts";
 import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
 import { loadRanker, type OpenedRanker, saveRanker } from "./opened-ranker.ts";
-import { startRanker } from "./stage-ranker.ts";
 import { evaluatedStage, lastStep, stageLength, stepsBefore, totalSteps } from "./position.ts";
 import { reinforcementStep } from "./reinforcement-step.ts";
 import type { TrainingReporter } from "./reporter.ts";
 import { evenly, type TrainingData } from "./setup.ts";
 import { criticFolder, openCritic } from "./stage-critic.ts";
+import { startRanker } from "./stage-ranker.ts";
 import { openReference } from "./stage-reference.ts";
 import {
   carryOf,
@@ -220,7 +220,13 @@ export class Training {
       signal?.throwIfAborted();
       if (stage.type === "supervised") return await supervisedStep(lesson, stage, step);
       const { row, sampled, rankings } = await reinforcementStep(lesson, stage, step);
-      await storeSample(run, { stage: stage.name, step: step + 1, sampled, rankings, tokenizer: engine.tokenizer });
+      await storeSample(run, {
+        stage: stage.name,
+        step: step + 1,
+        sampled,
+        rankings,
+        tokenizer: engine.tokenizer,
+      });
       const example = sampled.find(({ reward }) => reward !== undefined);
       if (example) reporter.sample(example.trajectory, example.reward as number);
       return row;

@@ -34,7 +34,9 @@ export const compareCommand = defineCommand({
     if (searches) io.print(describeDifference(searches, { metric: "searches", ...names }));
     const detectable = detectableIn(a, b);
     if (em?.verdict === "not distinguishable" && detectable !== undefined)
-      io.print(`${em.n} questions would show a difference of ${detectable.toFixed(3)} or more, four times out of five`);
+      io.print(
+        `${em.n} questions would show a difference of ${detectable.toFixed(3)} or more, four times out of five`,
+      );
     if (comparison.unpaired + comparison.failed > 0)
       io.print(`left out: ${comparison.unpaired} questions of one result only, ${comparison.failed} failed`);
     return {

@@ -15,8 +15,8 @@ import { exists, writeFileAtomic } from "../../shared/files.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { findModel } from "../open-model.ts";
-import { parseCommand } from "../parse.ts";
 import { packageVersion } from "../package.ts";
+import { parseCommand } from "../parse.ts";
 import { readResult } from "../stored-result.ts";
 import { evalCommand } from "./eval.ts";
 
@@ -28,9 +28,22 @@ export const tableCommand = defineCommand({
     "it is. Call it again to go on after an interruption, or to try again what failed. OUT gets table.md, .csv and .html.",
   args: [{ name: "TARGET", doc: "a recipe, a run, or the result of forager eval", isRepeated: true }],
   options: {
-    out: { type: "text", value: "FOLDER", doc: "Where table and results go; may exist already.", isRequired: true },
-    set: { type: "list", value: "KEY=VALUE", doc: "Override of every recipe, such as evaluation.n=50; repeatable." },
-    reference: { type: "text", value: "NAME", doc: "Method the others are compared with; default: the first that is measured." },
+    out: {
+      type: "text",
+      value: "FOLDER",
+      doc: "Where table and results go; may exist already.",
+      isRequired: true,
+    },
+    set: {
+      type: "list",
+      value: "KEY=VALUE",
+      doc: "Override of every recipe, such as evaluation.n=50; repeatable.",
+    },
+    reference: {
+      type: "text",
+      value: "NAME",
+      doc: "Method the others are compared with; default: the first that is measured.",
+    },
   },
   examples: [
     "table recipes/baselines/direct.yaml recipes/baselines/rag.yaml runs/search-r1 --out tables/nq --reference rag",
@@ -94,11 +107,15 @@ async function measured(task: Task, io: CommandIo): Promise<MeasuredMethod> {
     return { name, result };
   } catch (error) {
     if (io.signal.aborted)
-      throw new InterruptedError(`stopped at ${name}; what was measured is kept, call the same command to go on`, {
-        cause: error,
-      });
+      throw new InterruptedError(
+        `stopped at ${name}; what was measured is kept, call the same command to go on`,
+        {
+          cause: error,
+        },
+      );
     const message = error instanceof Error ? error.message : String(error);
-    const failure = error instanceof ForagerError ? message : `a defect of forager, please report it: ${message}`;
+    const failure =
+      error instanceof ForagerError ? message : `a defect of forager, please report it: ${message}`;
     io.note(`${name} failed: ${failure}`);
     return { name, failure };
   }
@@ -115,7 +132,8 @@ async function evaluated({ target, name, set, folder }: Task, io: CommandIo): Pr
     io.note(`${name} is measured already`);
     return await readResult(path);
   }
-  for (const old of [path, keyPath, path.replace(/\.json$/, ".trajectories.jsonl")]) await rm(old, { force: true });
+  for (const old of [path, keyPath, path.replace(/\.json$/, ".trajectories.jsonl")])
+    await rm(old, { force: true });
   const words = [target, "--out", path, ...set.flatMap((override) => ["--set", override])];
   await evalCommand.run(parseCommand(evalCommand, words), { ...io, print: () => undefined });
   await writeFileAtomic(keyPath, key);

@@ -54,7 +54,15 @@ function tableOf({ sets, rows, reference }: MethodTable): Markup {
       element("tr", {}, ...header.map((name) => element("th", {}, name))),
       ...rows.map((row) => element("tr", {}, element("td", {}, row.name), ...cellsOf(row, sets))),
     ),
-    element("p", {}, element("small", {}, `▲ better, ▼ worse, ≈ not distinguishable from ${reference ?? "none"}, Holm's correction over all cells; 95 % intervals in the plots.`)),
+    element(
+      "p",
+      {},
+      element(
+        "small",
+        {},
+        `▲ better, ▼ worse, ≈ not distinguishable from ${reference ?? "none"}, Holm's correction over all cells; 95 % intervals in the plots.`,
+      ),
+    ),
   );
 }
 
@@ -63,12 +71,20 @@ function cellsOf({ bySet, differences, result }: TableRow, sets: readonly string
   const scores = sets.map((set) => {
     const em = bySet[set]?.em;
     const verdict = differences[set]?.verdict;
-    const text = em === undefined ? "–" : `${em.mean.toFixed(3)}${verdict === undefined ? "" : signs[verdict]}`;
-    return element("td", { title: em && `${em.ci[0].toFixed(3)} to ${em.ci[1].toFixed(3)}, n = ${em.n}` }, text);
+    const text =
+      em === undefined ? "–" : `${em.mean.toFixed(3)}${verdict === undefined ? "" : signs[verdict]}`;
+    return element(
+      "td",
+      { title: em && `${em.ci[0].toFixed(3)} to ${em.ci[1].toFixed(3)}, n = ${em.n}` },
+      text,
+    );
   });
   const overall = result?.summary.overall;
   const rest = [result?.summary.macroEm, ...costColumns.map((name) => overall?.[name]?.mean)];
-  return [...scores, ...rest.map((value) => element("td", {}, value === undefined ? "–" : formatNumber(value)))];
+  return [
+    ...scores,
+    ...rest.map((value) => element("td", {}, value === undefined ? "–" : formatNumber(value))),
+  ];
 }
 
 const width = 640;
@@ -125,5 +141,9 @@ function svgText(x: number, y: number, text: string, anchor: "start" | "middle" 
 }
 
 function svg(height: number, label: string, children: readonly Markup[]): Markup {
-  return element("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label }, ...children);
+  return element(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label },
+    ...children,
+  );
 }

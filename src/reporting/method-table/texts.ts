@@ -5,7 +5,12 @@ import type { MethodTable, TableRow } from "../../evaluation/method-table.ts";
 import { markdownTable, markdownText } from "../markdown.ts";
 
 /** What a row says beside exact match. */
-export const costColumns = ["searches", "policyTokens", "timeMs", "dollars"] as const satisfies readonly MetricName[];
+export const costColumns = [
+  "searches",
+  "policyTokens",
+  "timeMs",
+  "dollars",
+] as const satisfies readonly MetricName[];
 const costNames: Readonly<Record<(typeof costColumns)[number], string>> = {
   searches: "searches",
   policyTokens: "tokens written",
@@ -18,8 +23,17 @@ const signs = { better: " ▲", worse: " ▼", "not distinguishable": " ≈" } a
 
 /** A page of Markdown: the table, what was not measured and why, and what every number depends on. */
 export function methodMarkdown(table: MethodTable): string {
-  const header = ["method", ...table.sets.map(markdownText), "macro", ...costColumns.map((name) => costNames[name])];
-  const rows = table.rows.map((row) => [markdownText(row.name), ...table.sets.map((set) => cell(row, set)), ...costs(row)]);
+  const header = [
+    "method",
+    ...table.sets.map(markdownText),
+    "macro",
+    ...costColumns.map((name) => costNames[name]),
+  ];
+  const rows = table.rows.map((row) => [
+    markdownText(row.name),
+    ...table.sets.map((set) => cell(row, set)),
+    ...costs(row),
+  ]);
   return [
     "# Methods\n",
     markdownTable(header, rows),
@@ -42,7 +56,10 @@ function cell(row: TableRow, set: string): string {
 function costs({ result }: TableRow): string[] {
   if (result === undefined) return ["–", ...costColumns.map(() => "–")];
   const { macroEm, overall } = result.summary;
-  return [macroEm === undefined ? "–" : macroEm.toFixed(3), ...costColumns.map((name) => costText(overall, name))];
+  return [
+    macroEm === undefined ? "–" : macroEm.toFixed(3),
+    ...costColumns.map((name) => costText(overall, name)),
+  ];
 }
 
 function costText(overall: Breakdown, name: (typeof costColumns)[number]): string {
@@ -63,18 +80,38 @@ export function account({ name, result, failure, unequal }: TableRow): string {
   const { contract, summary } = result;
   const { temperature, topP, topK } = contract.sampling;
   const decoding = temperature === 0 ? "greedy" : `temperature ${temperature}, top-p ${topP}, top-k ${topK}`;
-  const warning = unequal.length === 0 ? "" : `; not comparable with the reference: ${unequal.join(", ")} differ`;
+  const warning =
+    unequal.length === 0 ? "" : `; not comparable with the reference: ${unequal.join(", ")} differ`;
   return `${name}: ${summary.overall.n} questions of ${contract.split}, ${summary.overall.failed} failed; ${decoding}; k ${contract.k}; model ${contract.model.model}${warning}`;
 }
 
 /** One line for each method and set, with a header (RFC 4180). */
 export function methodCsv({ sets, rows }: MethodTable): string {
   const header = [
-    "method", "set", "n", "failed", "em", "em_low", "em_high", "f1", "searches", "policy_tokens", "time_ms", "dollars",
-    "difference", "p", "adjusted_p", "verdict", "split", "temperature", "model", "failure",
+    "method",
+    "set",
+    "n",
+    "failed",
+    "em",
+    "em_low",
+    "em_high",
+    "f1",
+    "searches",
+    "policy_tokens",
+    "time_ms",
+    "dollars",
+    "difference",
+    "p",
+    "adjusted_p",
+    "verdict",
+    "split",
+    "temperature",
+    "model",
+    "failure",
   ];
   const lines = rows.flatMap((row) => {
-    if (row.result === undefined) return [[row.name, ...Array<string>(header.length - 2).fill(""), row.failure ?? ""]];
+    if (row.result === undefined)
+      return [[row.name, ...Array<string>(header.length - 2).fill(""), row.failure ?? ""]];
     return sets.filter((set) => row.bySet[set] !== undefined).map((set) => csvRow(row, set));
   });
   return `${[header, ...lines].map((cells) => cells.map(csvCell).join(",")).join("\n")}\n`;
