@@ -18,6 +18,8 @@ import { processWorld } from "./world.ts";
 
 export interface RankerWorld {
   readonly watcher?: Watcher | undefined;
+  /** Where the ranker's engine may keep what does not fit into memory; absent: a folder for temporary files. */
+  readonly folder?: string;
   /** Gets what must be closed. */
   readonly closers: Closers;
 }
@@ -37,7 +39,8 @@ export async function createRanker(
   assert(ranker.model !== undefined, "a ranker with weights of its own has a model");
   // What differs between the two is the model and the tags that its tokenizer must know.
   const own: Recipe = { ...recipe, model: ranker.model, seed: recipe.seed + 1 };
-  const engine = await createEngine(own, data, { ...world.watcher, tags: rankingTags });
+  const place = world.folder === undefined ? {} : { folder: world.folder };
+  const engine = await createEngine(own, data, { ...world.watcher, ...place, tags: rankingTags });
   world.closers.defer(() => engine.close());
   return { ...withEngine(ranker, engine, true), model: engine.model };
 }

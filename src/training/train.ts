@@ -44,7 +44,7 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
   try {
     const engine = await createEngine(recipe, data, { ...watcher, folder });
     opened.defer(() => engine.close());
-    const ranker = await createRanker(recipe, data, { watcher, closers: opened, agent: engine });
+    const ranker = await createRanker(recipe, data, { watcher, folder, closers: opened, agent: engine });
     const assessor = await openAssessor(recipe, data, { watcher, closers: opened });
     requireCritic(recipe, engine);
     const note = await requirePromptsFit(

@@ -1,6 +1,6 @@
 /**
- * What servers of the OpenAI protocol offer beyond it, and where they differ, as data. From their documentation and request
- * schemas of November 2026: OpenAI (platform.openai.com/docs/api-reference), vLLM (docs.vllm.ai, serving), SGLang
+ * What servers of the OpenAI protocol offer beyond it, and where they differ, as data, checked against a stand-in only
+ * (docs/policies.md says what was read). Where they say it: OpenAI (platform.openai.com/docs/api-reference), vLLM (docs.vllm.ai, serving), SGLang
  * (docs.sglang.io, basic usage), llama.cpp (tools/server/README.md), Ollama (docs.ollama.com/api/openai-compatibility).
  */
 
