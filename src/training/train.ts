@@ -11,11 +11,12 @@ import { requirePromptsFit } from "./prompt-fit.ts";
 import { requireMemoryWithRanker } from "./ranker-memory.ts";
 import { loadData, type TrainingData, writeWorldFiles } from "./setup.ts";
 import { requireCritic } from "./stage-critic.ts";
-import { Training, type TrainingInput, type TrainingSummary } from "./training.ts";
+import { Training } from "./training.ts";
 import { trainingContract } from "./training-contract.ts";
+import type { TrainingInput, TrainingSummary } from "./training-input.ts";
 import { processWorld } from "./world.ts";
 
-export type { TrainingInput, TrainingSummary } from "./training.ts";
+export type { TrainingInput, TrainingSummary } from "./training-input.ts";
 
 /**
  * Trains a recipe to its end. Throws `InterruptedError` when stopped on request (the state is saved),

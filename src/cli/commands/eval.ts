@@ -1,33 +1,13 @@
 /** `forager eval`: scores a trained model on held-out questions, under a contract that says what the score depends on. */
-import { join, parse } from "node:path";
 import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
-import type { Question } from "../../corpus/question.ts";
-import { readQuestions } from "../../corpus/read-questions.ts";
-import { evaluate } from "../../evaluation/evaluate.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
-import { writeJsonLines } from "../../reporting/json-lines.ts";
-import { startProgress } from "../../reporting/progress.ts";
-import { toStored } from "../../reporting/trajectory-record.ts";
-import type { PassageStore } from "../../retrieval/passage-store.ts";
-import type { Retriever } from "../../retrieval/retriever.ts";
-import { openSearch } from "../../retrieval/search-folder.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
-import { BudgetSpentError, budgetSpent } from "../../shared/budget.ts";
-import { Closers } from "../../shared/closers.ts";
-import { writeFileAtomic } from "../../shared/files.ts";
-import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
-import { baselineFile, openAssessor } from "../../training/open-assessor.ts";
-import { requirePromptsFit } from "../../training/prompt-fit.ts";
-import { loadData } from "../../training/setup.ts";
-import { evaluationRecords, rankingRecords, storeEvaluation } from "../../training/store-trajectories.ts";
-import { processWorld, type World } from "../../training/world.ts";
-import { type CommandIo, type CommandResult, defineCommand, type OptionValues } from "../command.ts";
-import { changedRetrieval, decomposed, decompositionText, withPassagesOf } from "../eval-conditions.ts";
+import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
+import { decomposed, decompositionText, withPassagesOf } from "../eval-conditions.ts";
+import { keepFinished, resultFile, writeResult } from "../eval-files.ts";
+import { score } from "../eval-scoring.ts";
 import { resultNote } from "../live-view.ts";
-import { requireNewPath } from "../new-path.ts";
-import { timeStamp } from "../new-run.ts";
-import { findModel, type ModelSource, openPolicy, openRankerOf, type SourceOptions } from "../open-model.ts";
-import { packageVersion } from "../package.ts";
+import { findModel, type SourceOptions } from "../open-model.ts";
 import { plannerJson, plannerText } from "../planner-text.ts";
 import { askedText, costText, resultJson, resultTable, searchUseText } from "../result-text.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
@@ -97,7 +77,7 @@ export const evalCommand = defineCommand({
       keepFinished(error, { finished, file, name: target }),
     );
     const { result } = scored;
-    if (file !== undefined) await write(file, source, scored);
+    if (file !== undefined) await writeResult(file, source, scored);
     io.print(`${target}: ${resultNote(result)}\n`);
     io.print(resultTable(result));
     io.print(`\n${askedText(result)}`);
@@ -135,164 +115,4 @@ async function printRecipe(
       : (await findModel(target, { recipePath, overrides })).recipe;
   io.print(resolvedYaml(recipe).trimEnd());
   return { json: { recipe } };
-}
-
-type EvalOptions = OptionValues<typeof options>;
-
-interface ResultFile {
-  readonly path: string;
-  /** Name within the run's `evaluation/`, where it goes there. */
-  readonly name?: string;
-}
-
-/** Where the result goes, checked before hours of work. */
-async function resultFile(
-  { run }: ModelSource,
-  out: string | undefined,
-  io: CommandIo,
-): Promise<ResultFile | undefined> {
-  if (out === undefined && run === undefined) return undefined;
-  const name = `eval-${timeStamp(io.now())}`;
-  const path = out ?? join((run as NonNullable<typeof run>).path, "evaluation", `${name}.json`);
-  await requireNewPath(path, "choose another file with --out");
-  if (out === undefined) return { path, name };
-  await requireNewPath(trajectoriesBeside(path), "choose another file with --out");
-  return { path };
-}
-
-function trajectoriesBeside(path: string): string {
-  return `${path.replace(/\.json$/, "")}.trajectories.jsonl`;
-}
-
-/** The trajectories first: a result that is there has all of its own. */
-async function write(
-  { path, name }: ResultFile,
-  { run, position: at = { stage: "", step: 0 } }: ModelSource,
-  scored: Scored,
-): Promise<void> {
-  if (name !== undefined && run !== undefined) return await storeEvaluation(run, { ...scored, name, at });
-  const records = [...evaluationRecords({ ...scored, at }), ...rankingRecords({ ...scored, at })].map(
-    toStored,
-  );
-  await writeJsonLines(trajectoriesBeside(path), records);
-  await writeFileAtomic(path, `${JSON.stringify(scored.result, null, 2)}\n`);
-}
-
-interface Scored {
-  readonly result: EvaluationResult;
-  readonly trajectories: readonly Trajectory[];
-  readonly tokenizer: Tokenizer | undefined;
-}
-
-interface Unfinished {
-  /** The trajectories that ended before the error. */
-  readonly finished: readonly Trajectory[];
-  readonly file: ResultFile | undefined;
-  readonly name: string;
-}
-
-/** Writes the trajectories that a spent budget left behind, and says where; other errors are thrown as they are. */
-async function keepFinished(error: unknown, { finished, file, name }: Unfinished): Promise<never> {
-  const spent = budgetSpent(error);
-  if (spent === undefined) throw error;
-  const done = `${spent.message}; ${finished.length} questions of ${name} were finished`;
-  if (file === undefined)
-    throw new BudgetSpentError(
-      spent.code,
-      `${done}; name a file with --out to keep their trajectories`,
-      spent.spent,
-    );
-  const path = trajectoriesBeside(file.path.replace(/\.json$/, ".unfinished"));
-  const records = finished.map((trajectory) => toStored({ stage: "", step: 0, trajectory }));
-  await writeJsonLines(path, records);
-  throw new BudgetSpentError(spent.code, `${done}, their trajectories are in ${path}`, spent.spent);
-}
-
-async function score(
-  source: ModelSource,
-  { questions: files, index }: EvalOptions,
-  {
-    io,
-    finished,
-    condition,
-  }: { readonly io: CommandIo; readonly finished: Trajectory[]; readonly condition?: "none" | "oracle" },
-): Promise<Scored> {
-  const { recipe } = source;
-  const opened = new Closers();
-  try {
-    const world = processWorld(io);
-    const asked = await questionsAndRetriever(source, { files, index, world }, opened);
-    const { questions, retriever, split } = asked;
-    const agent = await openPolicy(source, io, opened);
-    const { policy, tokenizer, contextLength, concurrency } = agent;
-    const planner = await openAssessor(recipe, { retriever }, { watcher: io, closers: opened });
-    if (source.run) await planner?.keepIn(baselineFile(source.run.path), { isReadOnly: true });
-    const ranker = await openRankerOf(source, { watcher: io, closers: opened, agent });
-    const total = questions.length;
-    const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
-    if (tokenizer !== undefined && contextLength !== undefined)
-      await requirePromptsFit(questions, recipe.environment, { tokenizer, contextLength });
-    const { result, trajectories } = await evaluate({
-      policy,
-      retriever,
-      ...(condition && changedRetrieval(condition, asked)),
-      questions,
-      split,
-      environment: recipe.environment,
-      planner,
-      ranker: ranker?.sampling(recipe.evaluation.sampling),
-      sampling: recipe.evaluation.sampling,
-      seed: recipe.seed,
-      tokenizer,
-      contextLength,
-      concurrency,
-      codeVersion: packageVersion(),
-      now: io.progress.now,
-      signal: io.signal,
-      onTrajectory: (trajectory) => {
-        if (trajectory.stopReason !== "aborted") finished.push(trajectory);
-      },
-      onProgress: ({ done }) => progress.update(done),
-    });
-    progress.finish();
-    return { result, trajectories, tokenizer };
-  } finally {
-    await opened.close();
-  }
-}
-
-interface Asked {
-  /** What is searched, where it is at hand. */
-  readonly passages?: PassageStore | undefined;
-  readonly questions: readonly Question[];
-  readonly retriever: Retriever;
-  /** Named in the contract. */
-  readonly split: string;
-}
-
-interface QuestionSource {
-  /** Instead of the recipe's questions. */
-  readonly files: readonly string[];
-  /** Instead of the recipe's retriever. */
-  readonly index: string | undefined;
-  readonly world: World;
-}
-
-async function questionsAndRetriever(
-  { recipe }: ModelSource,
-  { files, index, world }: QuestionSource,
-  opened: Closers,
-): Promise<Asked> {
-  const own = files.length === 0 || index === undefined ? await loadData(recipe, world) : undefined;
-  if (own) opened.defer(() => own.close());
-  const other = index === undefined ? undefined : await openSearch(index, {}, world);
-  if (other) opened.defer(() => other.close());
-  const asked: Question[] = [];
-  for (const file of files) asked.push(...(await readQuestions(file)));
-  return {
-    questions: files.length === 0 ? (own?.evaluation ?? []) : asked,
-    retriever: (other ?? own)?.retriever as Retriever,
-    passages: other === undefined ? own?.passages : undefined,
-    split: files.length === 0 ? (own?.split ?? "") : files.map((file) => parse(file).name).join("+"),
-  };
 }
