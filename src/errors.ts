@@ -61,10 +61,33 @@ export class PolicyError extends ForagerError {
   }
 }
 
-/** A trainable model that cannot do what was asked: an unsupported setting, a shape, not enough memory. */
+/**
+ * What went wrong with an engine elsewhere, for who decides by it: `rejected` the server refuses the request; `unauthorized`
+ * key or account; `conflict` a number or name was used for something else; `gone` the server does not know the session,
+ * model or result any more; `unreachable` no answer for too long; `failed` the server says that it failed; `lost` nobody
+ * knows whether a request was carried out, and repeating it could train twice; `malformed` an answer of another form,
+ * numbers that are none among it; `slow` a result that did not come in time; `stale` the weights moved on; `unsupported`
+ * this engine cannot do it.
+ */
+export type EngineErrorKind =
+  | "rejected"
+  | "unauthorized"
+  | "conflict"
+  | "gone"
+  | "unreachable"
+  | "failed"
+  | "lost"
+  | "malformed"
+  | "slow"
+  | "stale"
+  | "unsupported";
+
+/** A trainable model that cannot do what was asked: an unsupported setting, a shape, not enough memory, a server elsewhere. */
 export class EngineError extends ForagerError {
-  constructor(message: string, options?: { cause?: unknown }) {
+  readonly kind: EngineErrorKind;
+  constructor(message: string, options?: { cause?: unknown; kind?: EngineErrorKind }) {
     super("engine", message, options);
+    this.kind = options?.kind ?? "unsupported";
   }
 }
 

@@ -41,9 +41,12 @@ export interface HttpPolicy {
 export interface HttpReply {
   readonly status: number;
   readonly text: string;
+  /** What `Retry-After` asks to wait. */
+  readonly waitMs?: number | undefined;
 }
 
-interface Failure {
+/** An attempt without a reply. */
+export interface Failure {
   readonly failure: string;
   readonly isLost?: boolean;
   /** What the server asks to wait. */
@@ -104,6 +107,21 @@ export async function fetchJson(
 async function attemptOnce(
   call: HttpCall,
   policy: HttpPolicy,
+  context: { readonly world: NetworkWorld; readonly signal?: AbortSignal | undefined },
+): Promise<HttpReply | Failure> {
+  const reply = await exchange(call, policy, context);
+  if ("failure" in reply) return reply;
+  if (!transientStatus.has(reply.status) && reply.status < 500) return reply;
+  return { failure: `got ${describeStatus(reply)}`, waitMs: reply.waitMs };
+}
+
+/**
+ * One attempt and nothing more: the reply, whatever its status, or why there was none. For callers who must decide by
+ * themselves what may be sent again. Throws `policy.error` for what can never succeed, and the signal's reason.
+ */
+export async function exchange(
+  call: HttpCall,
+  policy: HttpPolicy,
   { world, signal }: { readonly world: NetworkWorld; readonly signal?: AbortSignal | undefined },
 ): Promise<HttpReply | Failure> {
   const controller = new AbortController();
@@ -123,10 +141,8 @@ async function attemptOnce(
       signal: controller.signal,
     });
     const text = await readText(response, policy);
-    const reply = { status: response.status, text };
-    if (!transientStatus.has(response.status) && response.status < 500) return reply;
     const waitMs = retryAfterMs(response.headers.get("retry-after"), world.now());
-    return { failure: `got ${describeStatus(reply)}`, waitMs };
+    return { status: response.status, text, ...(waitMs !== undefined && { waitMs }) };
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof ForagerError) throw cause;
@@ -198,7 +214,8 @@ export function retryAfterMs(header: string | null, now: number): number | undef
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
-function describeStatus({ status, text }: HttpReply): string {
+/** A status with an excerpt of its text, for messages. */
+export function describeStatus({ status, text }: HttpReply): string {
   const advice =
     status === 401 || status === 403
       ? " (the key is missing, wrong or without rights)"
