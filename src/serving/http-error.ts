@@ -31,6 +31,15 @@ export function errorJson(error: HttpError): string {
   return JSON.stringify({ error: error.message, status: error.status, ...error.explanation });
 }
 
+/** Nobody reads this; it is counted. */
+export function clientGone(): HttpError {
+  return new HttpError(499, {
+    expected: "a client that waits for its answer",
+    got: "a closed connection",
+    advice: "wait longer",
+  });
+}
+
 /** A value in a few words, so that a message cannot grow with what was sent. */
 export function describe(value: unknown): string {
   if (value === undefined) return "nothing";

@@ -3,7 +3,7 @@
  * and the count of all that. A route is a function from request to JSON; it need not think of any of these.
  */
 import { ForagerError } from "../errors.ts";
-import { type ErrorStatus, errorJson, HttpError } from "./http-error.ts";
+import { clientGone, type ErrorStatus, errorJson, HttpError } from "./http-error.ts";
 import type { ServerMetrics } from "./server-metrics.ts";
 
 export interface Answer {
@@ -127,14 +127,6 @@ function tooSlow(milliseconds: number): HttpError {
     },
     { "retry-after": "1" },
   );
-}
-
-function clientGone(): HttpError {
-  return new HttpError(499, {
-    expected: "a client that waits for its answer",
-    got: "a closed connection",
-    advice: "wait longer",
-  });
 }
 
 function isStopping(): HttpError {

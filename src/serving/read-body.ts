@@ -1,12 +1,13 @@
 /**
  * A request body as JSON, within limits: of a body that is too large nothing more is kept once that is known, by its
- * announced length or by counting, but what is somewhat too large is read to its end and discarded, since clients such
- * as Python's urllib see no answer while they write. All bodies that are held at one time share one budget; what is
- * announced and does not come takes nothing of it. The content type is not looked at, since `curl -d` and some clients
- * send a wrong one.
+ * announced length or by counting; whoever has the socket discards the rest (`drain.ts`). All bodies that are held at
+ * one time share one budget; what is announced and does not come takes nothing of it. The content type is not looked
+ * at, since `curl -d` and some clients send a wrong one.
  */
+import type { IncomingMessage } from "node:http";
 import type { Body } from "./fields.ts";
-import { describe, HttpError } from "./http-error.ts";
+import { clientGone, describe, HttpError } from "./http-error.ts";
+import { incomingOf } from "./incoming.ts";
 
 /** Bytes of bodies that are held at one time. */
 export class ByteBudget {
@@ -67,64 +68,71 @@ export async function readBody(request: Request, options: ReadBodyOptions): Prom
   }
 }
 
-async function readBytes(request: Request, options: ReadBodyOptions): Promise<Uint8Array> {
-  const { most, budget, signal } = options;
+async function readBytes(request: Request, { most, budget, signal }: ReadBodyOptions): Promise<Uint8Array> {
   const announced = Number(request.headers.get("content-length") ?? 0);
-  const chunks: Uint8Array[] = [];
+  if (announced > most) throw tooLarge(most, `${announced} bytes`);
+  const pieces: Uint8Array[] = [];
   let held = 0;
-  const reader = request.body?.getReader();
+  const take = (piece: Uint8Array): void => {
+    const counted = held + piece.byteLength;
+    if (counted > most) throw tooLarge(most, `at least ${counted} bytes`);
+    budget.take(piece.byteLength);
+    held = counted;
+    pieces.push(piece);
+  };
   try {
-    if (announced > most) {
-      if (announced <= DISCARDED * most) await discard(reader, DISCARDED * most, signal);
-      throw tooLarge(most, `${announced} bytes`);
-    }
-    while (reader !== undefined) {
-      const { done, value } = await orAborted(reader.read(), signal);
-      if (done) break;
-      if (held + value.byteLength > most) {
-        const counted = held + value.byteLength;
-        budget.giveBack(held);
-        chunks.length = held = 0;
-        await discard(reader, DISCARDED * most - counted, signal);
-        throw tooLarge(most, `at least ${counted} bytes`);
-      }
-      budget.take(value.byteLength);
-      held += value.byteLength;
-      chunks.push(value);
-    }
-    return Buffer.concat(chunks);
+    const message = incomingOf(request);
+    await (message === undefined ? readStream(request, take, signal) : readMessage(message, take, signal));
+    return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
   } catch (error) {
     budget.giveBack(held);
-    reader?.cancel().catch(() => undefined); // the rest is of no use, and neither is a failure to stop it
     throw error;
   }
 }
 
-/** How many times the limit a body may have to be read to its end all the same. */
-const DISCARDED = 8;
-/** How long that may take. */
-const DISCARD_MS = 10_000;
+type Take = (piece: Uint8Array) => void;
 
-/** Reads on until the end, `most` bytes, some seconds or the signal, and keeps nothing. Does not throw. */
-async function discard(
-  reader: ReadableStreamDefaultReader<Uint8Array> | undefined,
-  most: number,
-  signal: AbortSignal,
-): Promise<void> {
+/** Reads to the end or until `take` throws; the message is then left as it is, for others to discard the rest. */
+function readMessage(message: IncomingMessage, take: Take, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (settle: () => void): void => {
+      message.off("data", onData).off("end", onEnd).off("error", onClose).off("close", onClose);
+      signal.removeEventListener("abort", onAbort);
+      settle();
+    };
+    const give = (error: unknown): void => {
+      message.pause();
+      stop(() => reject(error));
+    };
+    const onData = (piece: Uint8Array): void => {
+      try {
+        take(piece);
+      } catch (error) {
+        give(error);
+      }
+    };
+    const onEnd = (): void => stop(resolve);
+    const onClose = (): void => give(clientGone());
+    const onAbort = (): void => give(signal.reason);
+    if (signal.aborted) return reject(signal.reason);
+    if (message.destroyed && !message.readableEnded) return reject(clientGone());
+    message.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+async function readStream(request: Request, take: Take, signal: AbortSignal): Promise<void> {
+  const reader = request.body?.getReader();
   if (reader === undefined) return;
-  const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(), DISCARD_MS);
-  const either = AbortSignal.any([signal, patience.signal]);
   try {
-    for (let count = 0; count <= most; ) {
-      const { done, value } = await orAborted(reader.read(), either);
+    for (;;) {
+      const { done, value } = await orAborted(reader.read(), signal);
       if (done) return;
-      count += value.byteLength;
+      take(value);
     }
-  } catch {
-    // What follows is the refusal, however the body ended.
-  } finally {
-    clearTimeout(timer);
+  } catch (error) {
+    reader.cancel().catch(() => undefined); // the rest is of no use, and neither is a failure to stop it
+    throw error;
   }
 }
 

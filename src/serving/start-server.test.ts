@@ -74,35 +74,78 @@ test("refuses a huge body before it is read, and the same client may go on", asy
 });
 
 /** All that the server answers to a client that reads nothing before it has written everything. */
-async function writeThenRead(server: RunningServer, parts: readonly string[]): Promise<string> {
+async function writeThenRead(
+  server: RunningServer,
+  parts: readonly string[],
+  pause: () => Promise<void> = async () => undefined,
+): Promise<string> {
   const socket = connect(server.port, "127.0.0.1").pause();
   onTestFinished(() => void socket.destroy());
   const failed = new Promise<never>((_, reject) => socket.once("error", reject));
   const written = async (): Promise<string> => {
-    for (const part of parts)
+    for (const part of parts) {
       await new Promise<void>((resolve, reject) =>
         socket.write(part, (error) => (error ? reject(error) : resolve())),
       );
+      await pause();
+    }
     return (await new Promise<Buffer>((resolve) => socket.once("data", resolve).resume())).toString();
   };
   return await Promise.race([written(), failed]);
 }
 
+const head = "POST /retrieve HTTP/1.1\r\nhost: a\r\n";
+const pieces = Array<string>(256).fill("x".repeat(2 ** 16));
+const large = `content-length: ${2 ** 24}\r\n\r\n`;
+
 test("explains itself to a client that writes a body which is too large before it reads", async () => {
   const most = 2 ** 20;
   const server = await serve(wordRetriever(), { limits: { bodyBytes: most } });
-  const head = "POST /retrieve HTTP/1.1\r\nhost: a\r\n";
-  const pieces = Array<string>(7 * 16).fill("x".repeat(most / 16));
-  const announced = [`${head}content-length: ${7 * most}\r\n\r\n`, ...pieces];
   const inChunks = [
     `${head}transfer-encoding: chunked\r\n\r\n`,
     ...pieces.map((piece) => `${piece.length.toString(16)}\r\n${piece}\r\n`),
     "0\r\n\r\n",
   ];
-  for (const parts of [announced, inChunks]) {
+  for (const parts of [[`${head}${large}`, ...pieces], inChunks]) {
     const answer = await writeThenRead(server, parts);
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);
     expect(answer).toContain(`expected a body of at most ${most} bytes`);
+  }
+});
+
+test.each([
+  [401, "", { apiKey: "s3cret" }, "the server's API key"],
+  [415, "content-encoding: gzip\r\n", {}, "without content encoding"],
+  [429, "", { limits: { pendingBytes: 1000 } }, "at most 1000 bytes at one time"],
+] as const)(
+  "explains %i to a client that writes a large body slowly before it reads, and serves it further",
+  async (status, header, options, said) => {
+    const server = await serve(wordRetriever(), options);
+    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 3));
+    const answer = await writeThenRead(server, [`${head}${header}${large}`, ...pieces], pause);
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(answer).toContain(said);
+  },
+);
+
+test("reads what follows a refusal only so far", async () => {
+  for (const limits of [
+    { bytes: 2 ** 20, ms: 60_000 },
+    { bytes: 2 ** 40, ms: 100 },
+  ]) {
+    const app = appOf(wordRetriever(), { apiKey: "s3cret" });
+    const server = await startServer(app.fetch, { host: "127.0.0.1", port: 0, drain: limits });
+    onTestFinished(() => server.close());
+    const endless = connect(server.port, "127.0.0.1");
+    endless.write(`${head}content-length: ${2 ** 40}\r\n\r\n`);
+    const writer = setInterval(() => endless.write(pieces[0] as string), 1);
+    await new Promise((resolve) =>
+      endless
+        .once("close", resolve)
+        .on("error", () => undefined)
+        .resume(),
+    );
+    clearInterval(writer);
   }
 });
 

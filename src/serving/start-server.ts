@@ -5,8 +5,11 @@
  */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { HttpBindings } from "@hono/node-server";
 import { UsageError } from "../errors.ts";
+import { type DrainLimits, defaultDrain, drain } from "./drain.ts";
 import { HttpError } from "./http-error.ts";
+import { rememberIncoming } from "./incoming.ts";
 import { errorResponse, ourFailure } from "./pipeline.ts";
 
 export interface ServerOptions {
@@ -15,6 +18,8 @@ export interface ServerOptions {
   readonly port: number;
   /** How long running requests may take after `close`; default 30 s. */
   readonly graceMs?: number;
+  /** How much is read of a request that was answered before its end; default 128 MiB and 10 s. */
+  readonly drain?: DrainLimits;
 }
 
 export interface RunningServer {
@@ -31,9 +36,15 @@ export type Fetch = (request: Request) => Response | Promise<Response>;
 /** Listens. Throws `UsageError` when the address cannot be had. */
 export async function startServer(fetch: Fetch, options: ServerOptions): Promise<RunningServer> {
   const { getRequestListener, RequestError } = await import("@hono/node-server");
+  const drainLimits = options.drain ?? defaultDrain;
   let isClosing = false;
-  const listener = getRequestListener(fetch, {
+  const answer = (request: Request, { incoming }: HttpBindings): Response | Promise<Response> => {
+    rememberIncoming(request, incoming);
+    return fetch(request);
+  };
+  const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
     errorHandler: (error) => (error instanceof RequestError ? badRequest() : ourFailure()),
+    autoCleanupIncoming: false, // it closes the connection after half a second, whoever writes
   });
   /** How many requests each connection has open. */
   const connections = new Map<Socket, number>();
@@ -44,6 +55,9 @@ export async function startServer(fetch: Fetch, options: ServerOptions): Promise
       const open = (connections.get(socket) ?? 1) - 1;
       if (connections.has(socket)) connections.set(socket, open);
       if (isClosing && open === 0) socket.destroySoon();
+    });
+    response.once("finish", () => {
+      if (!request.complete) drain(request, drainLimits);
     });
     if (isClosing) response.shouldKeepAlive = false;
     void listener(request, response);
