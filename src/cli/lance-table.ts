@@ -8,8 +8,7 @@ import { type ReadCorporaOptions, readCorpora } from "../corpus/read-corpora.ts"
 import { UsageError } from "../errors.ts";
 import { startProgress } from "../reporting/progress.ts";
 import { buildLanceTable } from "../retrieval/lance/build-lance-table.ts";
-import { lanceRetriever } from "../retrieval/lance/lance-retriever.ts";
-import type { Retriever } from "../retrieval/retriever.ts";
+import { type LanceRetriever, lanceRetriever } from "../retrieval/lance/lance-retriever.ts";
 import { openEncoderReference, type SearchOptions } from "../retrieval/search-folder.ts";
 import type { Closers } from "../shared/closers.ts";
 import { exists } from "../shared/files.ts";
@@ -74,7 +73,7 @@ export async function openLance(
   uri: string,
   { mode = "auto", encoder: reference, rerank, approximate, storage }: SearchOptions,
   { io, opened }: { readonly io: CommandIo; readonly opened: Closers },
-): Promise<Retriever> {
+): Promise<LanceRetriever> {
   const folderOnly = {
     rerank,
     approximate: approximate || undefined,

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startServe } from "../../src/cli/commands/serve.fixture.ts";
 import { writeTinyModel } from "../../src/retrieval/dense/tiny-model.fixture.ts";
 import { runForTest } from "../run-cli.ts";
 
@@ -50,6 +51,18 @@ describe.skipIf(!isInstalled())(name, () => {
     );
     expect((hybrid.json as { results: unknown[] }).results).toHaveLength(4);
     expect((await runForTest(...line)).code).toBe(1);
+  });
+
+  test("are served over HTTP; what a table cannot do is said", async () => {
+    const { ready, end, stop } = await startServe({}, "retriever", at("table"), "--port", "0");
+    expect(ready).toMatchObject({ name: "table", method: "lance-bm25", passages: 4 });
+    const ask = (path: string, body: object): Promise<Response> =>
+      fetch(`${ready.url}${path}`, { method: "POST", body: JSON.stringify(body) });
+    const found = await ask("/retrieve", { queries: ["green", "blue"], topk: 1 });
+    expect(await found.json()).toMatchObject({ result: [[{ id: "p1" }], [{ id: "p2" }]] });
+    expect((await ask("/access", { urls: ["p1"] })).status).toBe(501);
+    stop("SIGTERM");
+    expect(await end).toMatchObject({ json: { stopped: true } });
   });
 
   test("options of index folders are refused", async () => {

@@ -10,14 +10,13 @@ import { visibleText } from "../../reporting/transcript.ts";
 import { explainRetrieval, type Stage } from "../../retrieval/explain-retrieval.ts";
 import { recordRetriever } from "../../retrieval/recording/record-retriever.ts";
 import type { Retriever, ScoredPassage } from "../../retrieval/retriever.ts";
-import { denseFolder, openSearch } from "../../retrieval/search-folder.ts";
+import { denseFolder } from "../../retrieval/search-folder.ts";
 import { Closers } from "../../shared/closers.ts";
 import { exists } from "../../shared/files.ts";
-import { processWorld } from "../../training/world.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
-import { isLancePlace, openLance } from "../lance-table.ts";
 import { requireNewPath } from "../new-path.ts";
-import { searchFlags, searchOptions } from "../search-flags.ts";
+import { openPlace } from "../open-place.ts";
+import { searchFlags } from "../search-flags.ts";
 import { commandLine } from "../shell-word.ts";
 
 export const searchCommand = defineCommand({
@@ -68,9 +67,9 @@ export const searchCommand = defineCommand({
     if (query !== undefined) await requireShort(query, folder, options);
     const opened = new Closers();
     try {
-      const { retriever: found, index } = await openAny(folder, options, { io, opened });
+      const { retriever: found, passageById } = await openPlace(folder, options, { io, opened });
       const retriever = await recorded(found, record, opened);
-      if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3, index }, io);
+      if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3, passageById }, io);
       if (isOne) return await searchOne(retriever, { query, k: k ?? 3 }, io);
       return await searchAll(retriever, { queries: read, k: k ?? 20, path: run as string }, io);
     } finally {
@@ -94,23 +93,6 @@ async function requireShort(
   );
 }
 
-interface PassageFinder {
-  passageById(id: string): Passage | undefined;
-}
-
-/** An index folder or a LanceDB table; only the first finds passages by id. */
-async function openAny(
-  place: string,
-  flags: Parameters<typeof searchOptions>[0],
-  { io, opened }: { readonly io: CommandIo; readonly opened: Closers },
-): Promise<{ readonly retriever: Retriever; readonly index?: PassageFinder }> {
-  const options = searchOptions(flags);
-  if (await isLancePlace(place)) return { retriever: await openLance(place, options, { io, opened }) };
-  const search = await openSearch(place, options, processWorld(io));
-  opened.defer(() => search.close());
-  return search;
-}
-
 async function recorded(retriever: Retriever, file: string | undefined, opened: Closers): Promise<Retriever> {
   if (file === undefined) return retriever;
   const recording = await recordRetriever(retriever, file);
@@ -122,12 +104,12 @@ interface Explained {
   readonly query: string;
   readonly k: number;
   /** For the titles of what an early stage found and a later one dropped. */
-  readonly index: PassageFinder | undefined;
+  readonly passageById: ((id: string) => Passage | undefined) | undefined;
 }
 
 async function explainOne(
   retriever: Retriever,
-  { query, k, index }: Explained,
+  { query, k, passageById }: Explained,
   io: CommandIo,
 ): Promise<CommandResult> {
   const { stages, answer } = await explainRetrieval(
@@ -136,7 +118,7 @@ async function explainOne(
     { now: io.progress.now, signal: io.signal },
   );
   const titles = new Map(answer.map(({ passage }) => [passage.id, passage.title]));
-  const titleOf = (id: string): string => titles.get(id) ?? index?.passageById(id)?.title ?? "";
+  const titleOf = (id: string): string => titles.get(id) ?? passageById?.(id)?.title ?? "";
   for (const stage of stages) io.print(stageText(stage, { k, titleOf }));
   return { json: { stages, results: answer.map(resultJson) } };
 }

@@ -1,13 +1,10 @@
-import { EventEmitter } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runForTest } from "../../../test/run-cli.ts";
 import { type ForagerError, InterruptedError } from "../../errors.ts";
-import type { CommandIo } from "../command.ts";
-import { parseCommand } from "../parse.ts";
-import { type ServeHost, serveCommandOn } from "./serve.ts";
+import { type Started, startServe } from "./serve.fixture.ts";
 
 let folder: string;
 beforeAll(async () => {
@@ -19,39 +16,9 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-interface Started {
-  readonly ready: Readonly<Record<string, unknown>> & { readonly url: string };
-  readonly notes: readonly string[];
-  readonly end: Promise<unknown>;
-  stop(name: "SIGINT" | "SIGTERM"): void;
-}
-
-/** Runs the command in a made-up process until it says that it is ready. */
-async function start(env: Record<string, string>, ...argv: readonly string[]): Promise<Started> {
-  const signals = new EventEmitter();
-  const controller = new AbortController();
-  signals.on("SIGINT", () => controller.abort());
-  signals.on("SIGTERM", () => controller.abort());
-  const notes: string[] = [];
-  return new Promise((resolve, reject) => {
-    const write = (text: string): void => {
-      const ready = JSON.parse(text) as Started["ready"];
-      resolve({ ready, notes, end, stop: (name) => signals.emit(name) });
-    };
-    const host = Object.assign(signals, { env, stdout: { write } }) as unknown as ServeHost;
-    const io = {
-      note: (text: string) => notes.push(text),
-      signal: controller.signal,
-    } as unknown as CommandIo;
-    const command = serveCommandOn(host);
-    const parsed = parseCommand(command, ["retriever", join(folder, "my index"), "--port", "0", ...argv]);
-    const end = command.run(parsed, io).then(
-      (result) => result,
-      (error: unknown) => error,
-    );
-    end.then((result) => reject(result instanceof Error ? result : new Error("ended before it was ready")));
-  });
-}
+/** Serves the folder on a free port. */
+const start = (env: Record<string, string>, ...argv: readonly string[]): Promise<Started> =>
+  startServe(env, "retriever", join(folder, "my index"), "--port", "0", ...argv);
 
 test("says where it listens, answers there, and ends with 0 after SIGTERM", async () => {
   const { ready, end, stop, notes } = await start({}, "-k", "1");

@@ -7,12 +7,12 @@ import { basename, resolve } from "node:path";
 import type { Hono } from "hono";
 import { InterruptedError, UsageError } from "../../errors.ts";
 import type { Reranker } from "../../retrieval/rerank.ts";
-import { type OpenedSearch, openSearch } from "../../retrieval/search-folder.ts";
 import type { ServerLimits } from "../../serving/limits.ts";
 import type { Rerank } from "../../serving/rerank.ts";
-import { processWorld } from "../../training/world.ts";
+import { Closers } from "../../shared/closers.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
-import { searchFlags, searchOptions } from "../search-flags.ts";
+import { type OpenedPlace, openPlace } from "../open-place.ts";
+import { searchFlags } from "../search-flags.ts";
 
 /** What the command needs of the process beyond `CommandIo`: a key, a line while it runs, and which signal came. */
 export type ServeHost = Pick<NodeJS.Process, "env" | "once" | "off"> & {
@@ -70,7 +70,7 @@ export function serveCommandOn(host: ServeHost) {
       "with url when it is ready.",
     args: [
       { name: "KIND", doc: "what is served: retriever" },
-      { name: "INDEX", doc: "a folder made by forager index" },
+      { name: "INDEX", doc: "a folder made by forager index, or s3://BUCKET/PREFIX" },
     ],
     options,
     examples: ["serve retriever my-index --port 8000", "serve retriever my-index --api-key-env FORAGER_KEY"],
@@ -84,22 +84,23 @@ export function serveCommandOn(host: ServeHost) {
         throw new UsageError(`serve: --port must be at most 65535, got ${options.port}`);
       const apiKey = keyFrom(host.env, options["api-key-env"]);
       const start = performance.now();
-      const search = await openSearch(folder, searchOptions(options), processWorld(io));
+      const opened = new Closers();
       try {
+        const place = await openPlace(folder, options, { io, opened });
         const name = options.name ?? basename(resolve(folder));
-        const app = await appOf(search, { name, options, apiKey }, io);
-        const { method, corpusHash } = search.retriever.identity;
-        const ready = { name, method, passages: search.index.parts.passages.count, corpusHash };
+        const app = await appOf(place, { name, options, apiKey }, io);
+        const { method, corpusHash } = place.retriever.identity;
+        const ready = { name, method, passages: place.passages, corpusHash };
         return await serveUntilStopped(app.fetch, { host, io, options, ready, start });
       } finally {
-        await search.close();
+        await opened.close();
       }
     },
   });
 }
 
 async function appOf(
-  { retriever, index, reranker }: OpenedSearch,
+  { retriever, passages, store, reranker }: OpenedPlace,
   {
     name,
     options,
@@ -109,15 +110,14 @@ async function appOf(
 ): Promise<Hono> {
   const { createRetrieverApp } = await import("../../serving/retriever-app.ts");
   const { passageLookup } = await import("../../serving/passage-lookup.ts");
-  const store = index.parts.passages;
   return createRetrieverApp(retriever, {
     now: () => performance.now(),
     limits: limitsOf(options),
     name,
-    passages: store.count,
-    lookup: passageLookup(store),
+    passages,
     stopping: io.signal,
     onFailure: (error) => io.note(failureText(error)),
+    ...(store !== undefined && { lookup: passageLookup(store) }),
     ...(options.k !== undefined && { defaultK: options.k }),
     ...(options.merge !== undefined && { mergeQueries: options.merge }),
     ...(apiKey !== undefined && { apiKey }),
