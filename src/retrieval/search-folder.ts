@@ -218,8 +218,11 @@ async function openReranker(
   return reranker;
 }
 
-/** The encoder that was named, used as when the vectors were made where nothing else is said. */
-async function encoderOf(folder: string, named: EncoderReference | undefined): Promise<EncoderReference> {
+/** The encoder of the vectors of an index: the one named, used as when they were made where nothing else is said. */
+export async function encoderOf(
+  folder: string,
+  named: EncoderReference | undefined,
+): Promise<EncoderReference> {
   if (named !== undefined && !(await exists(encoderFile(folder)))) return named;
   const recorded = await readEncoderReference(folder);
   const given = Object.fromEntries(Object.entries(named ?? {}).filter(([, value]) => value !== undefined));

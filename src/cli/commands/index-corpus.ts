@@ -9,8 +9,9 @@ import { readingOptions } from "../../corpus/reading-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
 import { type Progress, startProgress } from "../../reporting/progress.ts";
 import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
+import { denseFolder } from "../../retrieval/search-folder.ts";
 import { exists } from "../../shared/files.ts";
-import { addVectors } from "../add-vectors.ts";
+import { addGraphTo, addVectors, type Vectors } from "../add-vectors.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
 import { type IndexSettings, indexSettings } from "../index-settings.ts";
@@ -31,7 +32,7 @@ const options = {
     doc: "Encode passages with this model: a folder with an ONNX file, or hf:owner/name.",
   },
   lance: { type: "flag", doc: "Make a LanceDB table (installed apart), as s3://… always does." },
-  approximate: { type: "flag", doc: "Build a graph for approximate search over the vectors too." },
+  approximate: { type: "flag", doc: "Build a graph for approximate search, also over vectors that exist." },
   format: {
     type: "text",
     value: "NAME",
@@ -59,8 +60,9 @@ export const indexCommand = defineCommand({
   summary: "Index a corpus, so that it can be searched.",
   details:
     "A corpus is files or folders in any format of docs/corpora.md: JSON lines, Parquet, CSV and TSV, BEIR folders,\n" +
-    "Markdown, HTML, text, PDF, DOCX, Wikipedia dumps; also packed (.gz, .zst, .bz2). --dense adds vectors, also to an\n" +
-    "index that exists (then without CORPUS). What was cut off goes on when the same command is given again.",
+    "Markdown, HTML, text, PDF, DOCX, Wikipedia dumps; also packed (.gz, .zst, .bz2). --dense adds vectors, and\n" +
+    "--approximate a graph over them, also to an index that exists (then without CORPUS). What was cut off goes on when\n" +
+    "the same command is given again.",
   args: [
     { name: "CORPUS", doc: "files or folders, indexed as one corpus", isRepeated: true, isOptional: true },
   ],
@@ -70,6 +72,7 @@ export const indexCommand = defineCommand({
     "index part-1.jsonl.gz part-2.jsonl.gz --out index --set k1=0.9",
     "index docs/ --out index --set chunk.by=words --set chunk.size=150",
     "index --out index --dense models/bge-small-en-v1.5",
+    "index --out index --approximate",
     "index wiki-18.jsonl.gz --out s3://bucket/wiki",
   ],
   async run({ args, options }, io) {
@@ -77,7 +80,7 @@ export const indexCommand = defineCommand({
     const settings = indexSettings(options);
     requireUsed(options, args.length > 0);
     const started = io.progress.now();
-    if (args.length === 0 && dense === undefined)
+    if (args.length === 0 && dense === undefined && !options.approximate)
       throw new UsageError(
         "index: name a corpus, or a model with --dense to add vectors to an index that exists",
       );
@@ -91,10 +94,7 @@ export const indexCommand = defineCommand({
     if (args.length > 0 && isDone) await requireSameCorpus(args, job, io);
     else if (args.length > 0) await requireNewPath(out, "choose another folder or remove it");
     const built = args.length > 0 && !isDone ? await indexPassages(args, job, io) : {};
-    const vectors =
-      dense === undefined
-        ? undefined
-        : await addVectors(out, { model: dense, approximate: options.approximate, settings }, io);
+    const vectors = await vectorsFor(options, settings, io);
     const index = await openIndex(out, { storage: "disk" });
     const { identity } = index;
     const { count } = index.parts.passages;
@@ -117,6 +117,22 @@ function requireForLance({ approximate, memory }: Flags, hasCorpus: boolean): vo
     );
 }
 
+/** The vectors that are asked for, or a graph over those that are there. */
+async function vectorsFor(
+  { out, dense, approximate, set }: Flags,
+  settings: IndexSettings,
+  io: CommandIo,
+): Promise<Vectors | undefined> {
+  const hasVectors = await exists(denseFolder(out));
+  if (approximate && (dense === undefined || hasVectors)) {
+    if (set.some((word) => word.startsWith("dense.")))
+      throw new UsageError(`index: --set dense is about encoding, and ${out} has vectors already`);
+    return await addGraphTo(out, { model: dense, settings }, io);
+  }
+  if (dense === undefined) return undefined;
+  return await addVectors(out, { model: dense, approximate, settings }, io);
+}
+
 /** Options that would be ignored are refused. */
 function requireUsed(
   { dense, approximate, set, format, encoding, strict, tokenizer, memory }: Flags,
@@ -125,9 +141,9 @@ function requireUsed(
   const keys = set.map((word) => word.split(/[.=]/, 1)[0] as string);
   const vectorKeys = keys.filter((key) => key === "dense" || key === "encoder");
   const words = keys.filter((key) => key !== "dense" && key !== "encoder");
-  if (dense === undefined && (approximate || vectorKeys.length > 0))
+  if (dense === undefined && ((approximate && hasCorpus) || vectorKeys.length > 0))
     throw new UsageError(
-      `index: ${approximate ? "--approximate" : `--set ${vectorKeys[0]}`} is about vectors; name the encoder with --dense MODEL`,
+      `index: ${vectorKeys.length > 0 ? `--set ${vectorKeys[0]}` : "--approximate"} is about vectors; name the encoder with --dense MODEL`,
     );
   const reading = { format, encoding, strict: strict || undefined, tokenizer, memory };
   const unused = Object.entries(reading).find(([, value]) => value !== undefined)?.[0];

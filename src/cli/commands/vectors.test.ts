@@ -42,8 +42,33 @@ test("are added to an index that exists, with what approximate search misses", a
     json: { passages: 4, dense: { dtype: "f32", recall: { value: 1 } } },
   });
   const again = await runForTest(...line);
-  expect(again.code).toBe(2);
-  expect(again.stderr).toContain("has vectors already");
+  expect(again.code).toBe(1);
+  expect(again.stderr).toContain("has a graph already");
+  const vectors = await runForTest(...line.slice(0, -1));
+  expect(vectors.code).toBe(2);
+  expect(vectors.stderr).toContain("has vectors already");
+});
+
+test("that exist get a graph without being encoded again", async () => {
+  const bare = at("bare");
+  await runForTest("index", at("corpus.jsonl"), "--out", bare, "--dense", at("e5-small-v2"));
+  const none = await runForTest("search", bare, "green", "--mode", "dense", "--approximate");
+  expect(none).toMatchObject({ code: 1, stderr: expect.stringContaining("index --out INDEX --approximate") });
+  const before = await readFile(join(bare, "dense/vectors.f16"));
+  const coarse = await runForTest("index", "--out", bare, "--approximate", "--set", "dense.dtype=f32");
+  expect(coarse).toMatchObject({ code: 2, stderr: expect.stringContaining("--set dense is about vectors") });
+  const built = await runForTest("index", "--out", bare, "--approximate", "--json");
+  expect(built).toMatchObject({ code: 0, json: { passages: 4, dense: { recall: { value: 1 } } } });
+  expect(built.stderr).not.toContain("encoding");
+  expect(await readFile(join(bare, "dense/vectors.f16"))).toEqual(before);
+  const found = await runForTest("search", bare, "green", "--mode", "dense", "--approximate", "--json");
+  expect(found).toMatchObject({ code: 0, json: { results: [{ id: expect.any(String) }, {}, {}] } });
+  const again = await runForTest("index", "--out", bare, "--dense", at("e5-small-v2"), "--approximate");
+  expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("has a graph already") });
+  const plain = await runForTest("index", at("corpus.jsonl"), "--out", at("plain"));
+  expect(plain.code).toBe(0);
+  const nothing = await runForTest("index", "--out", at("plain"), "--approximate");
+  expect(nothing).toMatchObject({ code: 2, stderr: expect.stringContaining("has no vectors to link") });
 });
 
 test("a whole command given again goes on with what is missing, for the same corpus only", async () => {

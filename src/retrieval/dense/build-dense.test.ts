@@ -9,6 +9,7 @@ import { ConfigError, FileError, RetrieverError } from "../../errors.ts";
 import { random } from "../../shared/random.ts";
 import type { PassageStore } from "../passage-store.ts";
 import { describeRetriever } from "../retriever.suite.ts";
+import { addGraph } from "./add-graph.ts";
 import { buildDense } from "./build-dense.ts";
 import { openDense } from "./dense-retriever.ts";
 import { fakeEncoder } from "./fake-encoder.fixture.ts";
@@ -232,7 +233,43 @@ describe("vectors", () => {
       { passages: storeOf(passages), encoder },
       { ...work, approximate: true },
     );
-    await expect(opening).rejects.toThrow(/no graph.*build the vectors again with one, or search exactly/);
+    await expect(opening).rejects.toThrow(
+      /no graph.*add one with forager index --out INDEX --approximate, or search exactly/,
+    );
+  });
+});
+
+describe("a graph over vectors that exist", () => {
+  test("is that of a build with one, costs no encoding, and comes over what a kill left", async () => {
+    const [folder, passages] = [newFolder(), storeOf(madeUp(300))];
+    await buildDense(passages, fakeEncoder(), { folder, ...work });
+    await writeFile(join(folder, "graph.usearch"), "half a graph");
+    const encoder = fakeEncoder();
+    const added = await addGraph(folder, { passages, encoder }, work);
+    expect(encoder.encoded.passages).toBe(0);
+    const both = newFolder();
+    const built = await buildDense(passages, fakeEncoder(), { folder: both, approximate: {}, ...work });
+    expect({ ...added, approximate: { ...added.approximate, graph: undefined } }).toEqual({
+      ...built,
+      approximate: { ...built.approximate, graph: undefined },
+    });
+    expect(await readdir(folder)).toEqual(await readdir(both));
+    const graph = await openDense(folder, { passages, encoder }, { ...work, approximate: true });
+    expect((await graph.retrieve(["w1 w2"], 5))[0]).toHaveLength(5);
+  });
+
+  test("is refused for another encoder or corpus, twice, and with unknown settings", async () => {
+    const [folder, passages, encoder] = [newFolder(), storeOf(madeUp(30)), fakeEncoder()];
+    await buildDense(passages, encoder, { folder, ...work });
+    const add = (parts: object = {}, options: object = {}) =>
+      addGraph(folder, { passages, encoder, ...parts }, { ...work, ...options });
+    await expect(add({ encoder: fakeEncoder({ name: "other" }) })).rejects.toThrow(/made by fake/);
+    await expect(add({ passages: storeOf(madeUp(29)) })).rejects.toThrow(/another corpus/);
+    await expect(add({}, { corpusHash: "0".repeat(64) })).rejects.toThrow(/another corpus/);
+    await expect(add({}, { approximate: { connectivity: 1 } })).rejects.toThrow(ConfigError);
+    expect((await add()).approximate?.recall.k).toBe(10);
+    await expect(add()).rejects.toThrow(/has a graph already/);
+    expect((await readdir(folder)).sort()).toEqual(["dense.json", "graph.usearch", "vectors.f16"]);
   });
 });
 

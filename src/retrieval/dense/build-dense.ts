@@ -15,7 +15,14 @@ import { lockBuild } from "../index-folder-lock.ts";
 import type { PassageStore } from "../passage-store.ts";
 import { type ApproximateOptions, approximateOptionsSchema } from "./approximate.ts";
 import { buildGraph } from "./build-graph.ts";
-import { DENSE_VERSION, type DenseManifest, type DensePlan, MANIFEST, planSchema } from "./dense-manifest.ts";
+import {
+  DENSE_VERSION,
+  type DenseManifest,
+  type DensePlan,
+  MANIFEST,
+  manifestText,
+  planSchema,
+} from "./dense-manifest.ts";
 import type { Encoder } from "./encoder.ts";
 import { progressOf, type WorkOptions } from "./progress.ts";
 import { inTurns } from "./token-ids.ts";
@@ -111,7 +118,7 @@ async function buildIn(
   const manifest: DenseManifest = { ...plan, vectors, ...(approximate && { approximate }) };
   for (const [name, text] of Object.entries(options.files ?? {}))
     await writeFileAtomic(join(folder, name), text);
-  await writeFileAtomic(join(folder, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`);
+  await writeFileAtomic(join(folder, MANIFEST), manifestText(manifest));
   return manifest;
 }
 

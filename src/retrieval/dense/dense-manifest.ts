@@ -61,6 +61,11 @@ export const manifestSchema = z.strictObject({
 });
 export type DenseManifest = z.output<typeof manifestSchema>;
 
+/** The manifest as it lies on disk. */
+export function manifestText(manifest: DenseManifest): string {
+  return `${JSON.stringify(manifest, null, 2)}\n`;
+}
+
 /** Reads and checks the manifest. Throws `FileError` when it is missing or damaged, `RetrieverError` for another version. */
 export async function readDenseManifest(folder: string): Promise<DenseManifest> {
   const path = join(folder, MANIFEST);

@@ -104,7 +104,8 @@ export class DenseRetriever implements Retriever {
   }
 }
 
-function checkCorpus(
+/** Throws `RetrieverError` when the vectors are of another corpus; an unknown hash is not compared. */
+export function checkCorpus(
   folder: string,
   manifest: DenseManifest,
   given: { readonly count: number; readonly hash: string | undefined },
@@ -138,7 +139,7 @@ async function openGraph(
   const { approximate, count, encoder } = manifest;
   if (approximate === undefined)
     throw new RetrieverError(
-      `${folder} has no graph for approximate search; build the vectors again with one, or search exactly`,
+      `${folder} has no graph for approximate search; add one with forager index --out INDEX --approximate, or search exactly`,
     );
   await checkPart(folder, approximate.graph);
   const { dimensions } = encoder;
