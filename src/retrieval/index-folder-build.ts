@@ -1,7 +1,7 @@
 /**
  * Builds an index folder from a stream in bounded memory: passages are written as they come, postings are collected
  * up to a budget and written as sorted segments, and the segments are merged at the end, when the mean length and the
- * number of holders of each term are known. An unfinished build lies in a hidden folder beside the target; started
+ * number of holders of each term are known. What fits into one segment is not written before. An unfinished build lies in a hidden folder beside the target; started
  * again with the same corpus and options, it reads the corpus again, checks that it is the same up to the last complete
  * segment, and goes on from there.
  *
@@ -21,9 +21,11 @@ import { writeManifest } from "./index-folder-manifest.ts";
 import { openSegment, readLengths, type SegmentParts, writeSegment } from "./index-folder-segments.ts";
 import { PassageWriter, RowWriter, totalBytes } from "./index-folder-write.ts";
 import { type Bm25Options, formulaOf, settingsOf } from "./lexical/bm25-options.ts";
+import { segmentPostings } from "./lexical/memory-postings.ts";
 import { mergeSegments } from "./lexical/merge-segments.ts";
-import { SegmentBuilder } from "./lexical/postings.ts";
+import { type Segment, SegmentBuilder } from "./lexical/postings.ts";
 import { SegmentThread } from "./lexical/segment-thread.ts";
+import { vocabularyOf } from "./lexical/vocabulary.ts";
 
 export interface BuildIndexOptions {
   /** As in `bm25OptionsSchema`. */
@@ -107,6 +109,8 @@ interface Collected {
   readonly corpusHash: string;
   readonly resumedPassages: number;
   readonly segments: readonly SegmentParts[];
+  /** All of the corpus, where it is one segment that was never written. */
+  readonly whole?: Segment;
   readonly passages: number;
   readonly passageParts: ReturnType<PassageWriter["finish"]>;
 }
@@ -152,7 +156,7 @@ async function collect(
     return {
       corpusHash: hasher.digest(),
       resumedPassages: journal?.passages ?? 0,
-      segments,
+      ...segments,
       passages: count,
       passageParts: writer.finish(),
     };
@@ -204,12 +208,14 @@ class Collector {
     if (this.#builder instanceof SegmentThread) await this.#builder.close();
   }
 
-  async finish(): Promise<readonly SegmentParts[]> {
+  async finish(): Promise<Pick<Collected, "segments" | "whole">> {
     if (this.#writer.count < (this.#journal?.passages ?? 0)) this.#requireSame();
+    const isWhole = this.#segments.length === 0;
+    if (isWhole && this.#builder.passageCount > 0) return { segments: [], whole: await this.#builder.take() };
     if (this.#builder.passageCount > 0) await this.#flush();
     if (this.#segments.length === 0)
       throw new RetrieverError("cannot index an empty corpus; expected at least one passage");
-    return this.#segments;
+    return { segments: this.#segments };
   }
 
   #requireSame(): void {
@@ -238,19 +244,13 @@ class Collector {
 }
 
 async function merge(collected: Collected, job: Job): Promise<BuiltIndex> {
-  const { segments, corpusHash, passages } = collected;
-  const formula = formulaOf(readLengths(job.work, segments), job.options);
-  const open = segments.map((segment) => openSegment(job.work, segment));
+  const { segments, whole, corpusHash, passages } = collected;
   const writer = new RowWriter(job.parts);
   try {
-    let terms = 0;
-    for (const row of mergeSegments(open, formula)) {
-      writer.add(row);
-      terms++;
-      if (terms % TERMS_PER_TURN !== 0) continue;
-      job.onProgress?.({ phase: "merging", passages, terms });
-      await setImmediate();
-      job.signal?.throwIfAborted();
+    if (whole === undefined) await mergeRows(collected, job, writer);
+    else {
+      const formula = formulaOf(whole.lengths, job.options);
+      writer.addAll(vocabularyOf(whole.terms), segmentPostings(whole, formula));
     }
     const rows = writer.finish();
     const parts = { ...collected.passageParts, ...rows.parts };
@@ -265,11 +265,28 @@ async function merge(collected: Collected, job: Job): Promise<BuiltIndex> {
       corpusHash,
       bytes: totalBytes(parts),
       terms: rows.counts.terms,
-      segments: segments.length,
+      segments: Math.max(1, segments.length),
       resumedPassages: collected.resumedPassages,
     };
   } finally {
     writer.close();
+  }
+}
+
+async function mergeRows({ segments, passages }: Collected, job: Job, writer: RowWriter): Promise<void> {
+  const formula = formulaOf(readLengths(job.work, segments), job.options);
+  const open = segments.map((segment) => openSegment(job.work, segment));
+  try {
+    let terms = 0;
+    for (const row of mergeSegments(open, formula)) {
+      writer.add(row);
+      terms++;
+      if (terms % TERMS_PER_TURN !== 0) continue;
+      job.onProgress?.({ phase: "merging", passages, terms });
+      await setImmediate();
+      job.signal?.throwIfAborted();
+    }
+  } finally {
     for (const segment of open) segment.close();
   }
 }

@@ -7,7 +7,9 @@ import { type PassageFields, passageLine } from "../corpus/passage-record.ts";
 import { idHash, idTable } from "./index-folder-ids.ts";
 import type { Manifest } from "./index-folder-manifest.ts";
 import { GrowingArray } from "./lexical/growing-array.ts";
+import type { MemoryPostings } from "./lexical/memory-postings.ts";
 import type { IndexRow } from "./lexical/merge-segments.ts";
+import type { Vocabulary } from "./lexical/vocabulary.ts";
 import { bytesOf, PartWriter, writePart } from "./part-files.ts";
 
 type Parts = Manifest["parts"];
@@ -105,6 +107,19 @@ export class RowWriter {
     this.#impacts.writeArray(impacts);
     this.#terms++;
     this.#entries += passages.length;
+  }
+
+  /** Takes all rows at once, and no other. */
+  addAll(vocabulary: Vocabulary, { starts, bounds, passages, impacts }: MemoryPostings): void {
+    this.#terms = vocabulary.count;
+    this.#entries = passages.length;
+    this.#vocabulary.write(vocabulary.bytes);
+    // The last start of each is written when all is done.
+    this.#vocabularyStarts.writeArray(vocabulary.lineStarts.subarray(0, -1));
+    this.#starts.writeArray(starts.subarray(0, -1));
+    this.#bounds.writeArray(bounds);
+    this.#postings.writeArray(passages);
+    this.#impacts.writeArray(impacts);
   }
 
   finish(): {

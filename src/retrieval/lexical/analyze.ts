@@ -35,6 +35,7 @@ export function termOf(word: string, { language, stopWords, stemming }: Analysis
 
 /** The folded words of `text`: "São Tomé's 2nd" gives sao, tome, s, 2nd; "東京タワー" gives 東京, 京タ, タワ, ワー. */
 export function wordsOf(text: string): string[] {
+  if (isWord(text)) return [text];
   if (isAscii(text)) return text.toLowerCase().match(/[a-z0-9]+/g) ?? [];
   // Words are cut before they are folded, which may cut them again (a fraction becomes two numbers).
   return (text.match(WORDS) ?? []).flatMap((word) => (fold(word).match(WORDS) ?? []).flatMap(cut));
@@ -47,6 +48,15 @@ function fold(word: string): string {
     .normalize("NFKD")
     .replace(/[\u0300-\u036f]+/g, "")
     .toLowerCase();
+}
+
+/** Whether the text is a single word that folding leaves as it is, as nearly all are that a build asks about. */
+function isWord(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 48 || code > 122 || (code > 57 && code < 97)) return false;
+  }
+  return text !== "";
 }
 
 function isAscii(text: string): boolean {

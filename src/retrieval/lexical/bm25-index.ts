@@ -77,7 +77,8 @@ export class Bm25Index implements Retriever {
       throw new RetrieverError(`k must be an integer of at least 1, got ${k}`);
     signal?.throwIfAborted();
     const { pool } = this.parts;
-    if (pool !== undefined && queries.length > QUERIES_PER_PIECE) return await pool.rank(queries, k, signal);
+    if (pool !== undefined && queries.length > QUERIES_PER_PIECE)
+      return await pool.rank(queries, { k, signal, search: (query) => this.#search(query, k) });
     const rankings: Ranking[] = [];
     for (const query of queries) {
       signal?.throwIfAborted();

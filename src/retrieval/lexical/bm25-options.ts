@@ -50,14 +50,21 @@ export interface Formula {
   readonly passageCount: number;
   /** The part of an impact that is the same for all entries of a term in `holders` passages. */
   idf(holders: number): number;
-  /** Writes the impacts of entries of one term. */
-  impacts(entries: Entries, idf: number, target: Float32Array): void;
+  /** Writes the impacts of entries of one term to the same places of `target`. */
+  impacts(entries: Entries, row: Row, target: Float32Array): void;
 }
 
-/** Entries of one term: passages and how often each holds it. */
+/** Passages and how often each holds a term. */
 export interface Entries {
   readonly passages: Uint32Array;
   readonly frequencies: Uint16Array;
+}
+
+/** The entries of one term, and the part of their impacts that is the same for all. */
+export interface Row {
+  readonly from: number;
+  readonly to: number;
+  readonly idf: number;
 }
 
 /** The formula for passages of these lengths (in terms). */
@@ -68,21 +75,21 @@ export function formulaOf(lengths: Uint32Array, { variant, k1, b }: Bm25Options)
     return {
       passageCount: n,
       idf: (holders) => Math.log(1 + (n - holders + 0.5) / (holders + 0.5)),
-      impacts: (entries, idf, target) => luceneImpacts(entries, idf, { norms, target }),
+      impacts: (entries, row, target) => luceneImpacts(entries, row, { norms, target }),
     };
   return {
     passageCount: n,
     idf: (holders) => Math.log((n + 1) / holders),
-    impacts: (entries, idf, target) => plusImpacts(entries, idf, { norms, target, k1 }),
+    impacts: (entries, row, target) => plusImpacts(entries, row, { norms, target, k1 }),
   };
 }
 
 function luceneImpacts(
   { passages, frequencies }: Entries,
-  idf: number,
+  { from, to, idf }: Row,
   { norms, target }: { readonly norms: Float64Array; readonly target: Float32Array },
 ): void {
-  for (let i = 0; i < passages.length; i++) {
+  for (let i = from; i < to; i++) {
     const frequency = frequencies[i] as number;
     target[i] = (idf * frequency) / (frequency + (norms[passages[i] as number] as number));
   }
@@ -90,10 +97,10 @@ function luceneImpacts(
 
 function plusImpacts(
   { passages, frequencies }: Entries,
-  idf: number,
+  { from, to, idf }: Row,
   { norms, target, k1 }: { readonly norms: Float64Array; readonly target: Float32Array; readonly k1: number },
 ): void {
-  for (let i = 0; i < passages.length; i++) {
+  for (let i = from; i < to; i++) {
     const frequency = frequencies[i] as number;
     target[i] = idf * (1 + ((k1 + 1) * frequency) / (frequency + (norms[passages[i] as number] as number)));
   }

@@ -7,9 +7,8 @@ import type { Passage } from "../../corpus/passage.ts";
 import { RetrieverError } from "../../errors.ts";
 import { Bm25Index } from "./bm25-index.ts";
 import { type Bm25Options, formulaOf, settingsOf } from "./bm25-options.ts";
-import { type MemoryPostings, memoryPostings, PostingsCollector, segmentRows } from "./memory-postings.ts";
-import { mergeSegments } from "./merge-segments.ts";
-import { type Segment, SegmentBuilder } from "./postings.ts";
+import { memoryPostings, segmentPostings } from "./memory-postings.ts";
+import { SegmentBuilder } from "./postings.ts";
 import { vocabularyOf } from "./vocabulary.ts";
 
 export { openIndex, saveIndex } from "../index-folder.ts";
@@ -42,17 +41,10 @@ export async function buildBm25Index(
     corpusHash: hasher.digest(),
     passages: { count: kept.length, get: (position) => kept[position] as Passage },
     vocabulary: vocabularyOf(segment.terms),
-    postings: memoryPostings(postingsOf(segment, settings)),
+    postings: memoryPostings(segmentPostings(segment, formulaOf(segment.lengths, settings))),
     positionOf: (id) => {
       positions ??= new Map(kept.map((passage, position) => [passage.id, position]));
       return positions.get(id);
     },
   });
-}
-
-function postingsOf(segment: Segment, settings: Bm25Options): MemoryPostings {
-  const collector = new PostingsCollector(segment.terms.length, segment.passages.length);
-  for (const row of mergeSegments([segmentRows(segment)], formulaOf(segment.lengths, settings)))
-    collector.add(row);
-  return collector.postings;
 }

@@ -1,5 +1,6 @@
-/** The entries of an index as typed arrays in memory, and a segment in memory row by row. */
-import type { IndexRow, SegmentRows } from "./merge-segments.ts";
+/** The entries of an index as typed arrays in memory. */
+import type { Formula } from "./bm25-options.ts";
+import { boundsOf } from "./merge-segments.ts";
 import type { Segment } from "./postings.ts";
 import type { PostingStore } from "./term-entries.ts";
 
@@ -30,53 +31,22 @@ export function memoryPostings({ starts, bounds, passages, impacts }: MemoryPost
   };
 }
 
-/** Puts the rows of a merge one after the other. */
-export class PostingsCollector {
-  readonly postings: MemoryPostings;
-  #terms = 0;
-  #entries = 0;
-
-  constructor(termCount: number, entryCount: number) {
-    this.postings = {
-      starts: new Float64Array(termCount + 1),
-      bounds: new Float32Array(2 * termCount),
-      passages: new Uint32Array(entryCount),
-      impacts: new Float32Array(entryCount),
-    };
-  }
-
-  add({ passages, impacts, least, greatest }: IndexRow): void {
-    this.postings.passages.set(passages, this.#entries);
-    this.postings.impacts.set(impacts, this.#entries);
-    this.postings.bounds[2 * this.#terms] = least;
-    this.postings.bounds[2 * this.#terms + 1] = greatest;
-    this.#entries += passages.length;
-    this.#terms++;
-    this.postings.starts[this.#terms] = this.#entries;
-  }
-}
-
-/** A segment in memory for the merge. */
-export function segmentRows(segment: Segment): SegmentRows {
-  let row = 0;
+/** A segment that is the whole corpus as the entries of an index. */
+export function segmentPostings(segment: Segment, formula: Formula): MemoryPostings {
+  const { counts, passages } = segment;
+  const starts = new Float64Array(counts.length + 1);
+  const bounds = new Float32Array(2 * counts.length);
+  const impacts = new Float32Array(passages.length);
   let from = 0;
-  return {
-    get term() {
-      return segment.terms[row];
-    },
-    get count() {
-      return segment.counts[row] as number;
-    },
-    entries: () => {
-      const to = from + (segment.counts[row] as number);
-      return {
-        passages: segment.passages.subarray(from, to),
-        frequencies: segment.frequencies.subarray(from, to),
-      };
-    },
-    next: () => {
-      from += segment.counts[row] as number;
-      row++;
-    },
-  };
+  for (let term = 0; term < counts.length; term++) {
+    const count = counts[term] as number;
+    const to = from + count;
+    formula.impacts(segment, { from, to, idf: formula.idf(count) }, impacts);
+    const { least, greatest } = boundsOf(impacts, from, to);
+    bounds[2 * term] = least;
+    bounds[2 * term + 1] = greatest;
+    starts[term + 1] = to;
+    from = to;
+  }
+  return { starts, bounds, passages, impacts };
 }

@@ -39,12 +39,13 @@ export function* mergeSegments(segments: readonly SegmentRows[], formula: Formul
     let at = 0;
     for (const segment of holders) {
       const entries = segment.entries();
+      const { count } = segment;
       passages.set(entries.passages, at);
-      formula.impacts(entries, idf, impacts.subarray(at, at + segment.count));
-      at += segment.count;
+      formula.impacts(entries, { from: 0, to: count, idf }, impacts.subarray(at, at + count));
+      at += count;
       segment.next();
     }
-    yield { term, passages, impacts, ...boundsOf(impacts) };
+    yield { term, passages, impacts, ...boundsOf(impacts, 0, total) };
   }
 }
 
@@ -69,10 +70,15 @@ class RowSpace {
   }
 }
 
-function boundsOf(impacts: Float32Array): { readonly least: number; readonly greatest: number } {
+/** The least and the greatest of the impacts from `from` to `to`. */
+export function boundsOf(
+  impacts: Float32Array,
+  from: number,
+  to: number,
+): { readonly least: number; readonly greatest: number } {
   let least = Number.POSITIVE_INFINITY;
   let greatest = 0;
-  for (let i = 0; i < impacts.length; i++) {
+  for (let i = from; i < to; i++) {
     const impact = impacts[i] as number;
     if (impact < least) least = impact;
     if (impact > greatest) greatest = impact;

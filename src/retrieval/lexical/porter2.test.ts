@@ -1,5 +1,7 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { porter2 } from "./porter2.ts";
+import { porter2ByRules } from "./porter2-rules.fixture.ts";
 
 /** Word and stem, grouped by the rule that each pair shows. */
 const pairs = `
@@ -34,4 +36,32 @@ test.each(pairs)("%s has the stem %s", (word, stem) => {
 
 test.each(["", "a", "at", "2nd", "élan", "москва"])("%j, short or not English, stays as it is", (word) => {
   expect(porter2(word)).toBe(word);
+});
+
+test("any word has the stem that the rules give, letter by letter or put together from usual parts", () => {
+  const letter = fc.constantFrom(..."aeiouybcdfgklmnprstwxyz");
+  const parts =
+    "ational fulness iveness ization ousness biliti lessli tional alism aliti ation entli ivity ously ably ally ance ator enci izer bly " +
+    "ogy logi ly li ative alize icate icity ical ness ful ement ment ent ism ate iti ous ive ize al er ic sion tion e l ll s ss us sses " +
+    "ies ied eed eedly ed edly ing ingly at bl iz tt nn y yy ay gener commun arsen c o pr str";
+  const part = fc.oneof(
+    fc.constantFrom(...parts.split(" ")),
+    letter,
+    fc.string({ unit: letter, maxLength: 3 }),
+  );
+  const words = [
+    fc.string({ unit: letter, maxLength: 12 }),
+    fc.array(part, { maxLength: 5 }).map((list) => list.join("")),
+  ];
+  fc.assert(
+    fc.property(fc.oneof(...words), (word) => {
+      expect(porter2(word)).toBe(porter2ByRules(word));
+    }),
+    { numRuns: 20_000 },
+  );
+});
+
+test("a word of any length has its stem", () => {
+  const word = "na".repeat(500);
+  expect(porter2(`${word}ing`)).toBe(porter2ByRules(`${word}ing`));
 });

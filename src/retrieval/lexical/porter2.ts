@@ -3,28 +3,29 @@
  * version): "running" becomes "run", "relational" becomes "relat". Input is one lower-case word; words with
  * letters outside a-z come back unchanged. Apostrophes do not occur, since analysis splits words at them.
  *
+ * A build stems each word of the corpus once, which took a good part of its time with regular expressions; here a word is
+ * worked on as bytes. `porter2-rules.fixture.ts` says the same rules in expressions, and tests hold the two together.
+ *
  * R1 is the part of a word after the first consonant that follows a vowel, R2 the same within R1. A `y` that
  * acts as a consonant is written `Y` while the steps run.
  */
 
 /** The stem of `word`. */
 export function porter2(word: string): string {
-  if (word.length <= 2 || !/^[a-z]+$/.test(word)) return word;
+  if (word.length <= 2 || !load(word)) return word;
   const whole = IRREGULAR.get(word);
   if (whole !== undefined) return whole;
-  const marked = markConsonantY(word);
-  const r1 = startOfR1(marked);
-  const regions = { r1, r2: afterVowelConsonant(marked, r1) };
-  const singular = step1a(marked);
-  if (AFTER_STEP_1A.has(singular)) return singular;
-  const stem = STEPS.reduce((current, step) => step(current, regions), singular);
-  return stem.replaceAll("Y", "y");
-}
-
-/** Where the regions of the word begin; they keep their place while endings are cut. */
-interface Regions {
-  readonly r1: number;
-  readonly r2: number;
+  r1 = startOfR1(word);
+  r2 = afterVowelConsonant(r1);
+  step1a();
+  if (AFTER_STEP_1A.has(end === word.length ? word : word.slice(0, end))) return word.slice(0, end);
+  step1b();
+  step1c();
+  step2();
+  step3();
+  step4();
+  step5();
+  return stemOf(word);
 }
 
 const IRREGULAR: ReadonlyMap<string, string> = new Map([
@@ -54,56 +55,145 @@ const AFTER_STEP_1A: ReadonlySet<string> = new Set([
   "succeed",
 ]);
 
-const VOWEL = /[aeiouy]/;
+/** The word at hand: its letters up to `end`, which steps move, and where its regions begin, which stay. */
+let letters = new Uint8Array(64);
+let end = 0;
+let r1 = 0;
+let r2 = 0;
 
-function markConsonantY(word: string): string {
-  return word.replace(/^y/, "Y").replace(/([aeiouy])y/g, "$1Y");
+const code = (letter: string): number => letter.charCodeAt(0);
+const [A, D, E, I, L, S, Z, LOWER_Y, CONSONANT_Y] = [..."adeilszyY"].map(code) as [
+  ...[number, number, number, number, number, number, number, number, number],
+];
+
+/** (128) Sets of letters by their codes. */
+function setOf(members: string): Uint8Array {
+  const set = new Uint8Array(128);
+  for (const letter of members) set[code(letter)] = 1;
+  return set;
+}
+const VOWELS = setOf("aeiouy");
+const AFTER_SHORT_VOWEL = setOf("bcdfghjklmnpqrstvz");
+const DOUBLES = setOf("bdfgmnprt");
+const BEFORE_LI = setOf("cdeghkmnrt");
+
+const isIn = (set: Uint8Array, place: number): boolean => set[letters[place] as number] === 1;
+
+/** Takes a word up and marks each `y` that acts as a consonant; false where it has letters outside a-z. */
+function load(word: string): boolean {
+  if (word.length > letters.length) letters = new Uint8Array(2 * word.length);
+  for (let i = 0; i < word.length; i++) {
+    const letter = word.charCodeAt(i);
+    if (letter < A || letter > Z) return false;
+    const isConsonant = letter === LOWER_Y && (i === 0 || isIn(VOWELS, i - 1));
+    letters[i] = isConsonant ? CONSONANT_Y : letter;
+  }
+  end = word.length;
+  return true;
+}
+
+/** What is left of `word`, of which most stems are the beginning. */
+function stemOf(word: string): string {
+  let same = 0;
+  while (same < end && plain(same) === word.charCodeAt(same)) same++;
+  let stem = same === word.length ? word : word.slice(0, same);
+  for (let i = same; i < end; i++) stem += String.fromCharCode(plain(i));
+  return stem;
+}
+
+function plain(place: number): number {
+  const letter = letters[place] as number;
+  return letter === CONSONANT_Y ? LOWER_Y : letter;
 }
 
 function startOfR1(word: string): number {
-  const prefix = /^(?:gener|commun|arsen)/.exec(word);
-  return prefix ? prefix[0].length : afterVowelConsonant(word, 0);
+  if (word.startsWith("gener") || word.startsWith("arsen")) return 5;
+  return word.startsWith("commun") ? 6 : afterVowelConsonant(0);
 }
 
 /** The index after the first non-vowel that follows a vowel at or after `from`; the length when there is none. */
-function afterVowelConsonant(word: string, from: number): number {
-  for (let i = from + 1; i < word.length; i++)
-    if (!VOWEL.test(word[i] as string) && VOWEL.test(word[i - 1] as string)) return i + 1;
-  return word.length;
+function afterVowelConsonant(from: number): number {
+  for (let i = from + 1; i < end; i++) if (!isIn(VOWELS, i) && isIn(VOWELS, i - 1)) return i + 1;
+  return end;
 }
 
-/** Whether `stem` ends in a short syllable: consonant, vowel, consonant other than w, x, Y; or vowel, consonant as a whole. */
-function endsInShortSyllable(stem: string): boolean {
-  return /[^aeiouy][aeiouy][^aeiouywxY]$/.test(stem) || /^[aeiouy][^aeiouy]$/.test(stem);
+function hasVowelBefore(place: number): boolean {
+  for (let i = 0; i < place; i++) if (isIn(VOWELS, i)) return true;
+  return false;
 }
 
-function step1a(word: string): string {
-  if (word.endsWith("sses")) return word.slice(0, -2);
-  if (/ie[ds]$/.test(word)) return word.slice(0, word.length > 4 ? -2 : -1);
-  if (/(?:us|ss)$/.test(word)) return word;
-  // A plural s goes only after a vowel that is not the letter just before it.
-  return /[aeiouy].+s$/.test(word) ? word.slice(0, -1) : word;
+function ends(ending: string): boolean {
+  const start = end - ending.length;
+  if (start < 0) return false;
+  for (let i = ending.length - 1; i >= 0; i--) if (letters[start + i] !== ending.charCodeAt(i)) return false;
+  return true;
 }
 
-function step1b(word: string, { r1 }: Regions): string {
-  const eed = /eed(?:ly)?$/.exec(word);
-  if (eed) return eed.index >= r1 ? word.slice(0, eed.index + 2) : word;
-  const ending = /(?:ed|edly|ing|ingly)$/.exec(word);
-  if (!ending || !VOWEL.test(word.slice(0, ending.index))) return word;
-  const stem = word.slice(0, ending.index);
-  if (/(?:at|bl|iz)$/.test(stem)) return `${stem}e`;
-  if (/(?:bb|dd|ff|gg|mm|nn|pp|rr|tt)$/.test(stem)) return stem.slice(0, -1);
-  return stem.length <= r1 && endsInShortSyllable(stem) ? `${stem}e` : stem;
+/** Whether the first `length` letters end in a short syllable: consonant, vowel, consonant other than w, x, Y; or are vowel, consonant. */
+function endsInShortSyllable(length: number): boolean {
+  if (length < 2 || !isIn(VOWELS, length - 2)) return false;
+  if (length === 2) return !isIn(VOWELS, 1);
+  return isIn(AFTER_SHORT_VOWEL, length - 1) && !isIn(VOWELS, length - 3);
 }
 
-function step1c(word: string): string {
-  return /.[^aeiouy][yY]$/.test(word) ? `${word.slice(0, -1)}i` : word;
+/** Puts `replacement` in the place of `ending`, which the word has, where that lies in the region. */
+function replace(ending: string, replacement: string, region: number): void {
+  const start = end - ending.length;
+  if (start < region) return;
+  for (let i = 0; i < replacement.length; i++) letters[start + i] = replacement.charCodeAt(i);
+  end = start + replacement.length;
+}
+
+function step1a(): void {
+  const last = letters[end - 1];
+  if (last !== S && last !== D) return;
+  if (ends("sses")) end -= 2;
+  else if (ends("ied") || ends("ies")) end -= end > 4 ? 2 : 1;
+  else if (last === S && !ends("us") && !ends("ss") && hasVowelBefore(end - 2)) end--;
+}
+
+function step1b(): void {
+  if (ends("eed") || ends("eedly")) {
+    const start = end - (ends("eed") ? 3 : 5);
+    if (start >= r1) end = start + 2;
+    return;
+  }
+  const ending = ENDINGS_1B.find(ends);
+  if (ending === undefined || !hasVowelBefore(end - ending.length)) return;
+  end -= ending.length;
+  if (ends("at") || ends("bl") || ends("iz")) letters[end++] = E;
+  else if (letters[end - 1] === letters[end - 2] && isIn(DOUBLES, end - 1)) end--;
+  else if (end <= r1 && endsInShortSyllable(end)) letters[end++] = E;
+}
+
+const ENDINGS_1B = ["ed", "edly", "ing", "ingly"];
+
+function step1c(): void {
+  const last = letters[end - 1];
+  if (end > 2 && (last === LOWER_Y || last === CONSONANT_Y) && !isIn(VOWELS, end - 2)) letters[end - 1] = I;
 }
 
 /** Pairs of ending and replacement, longest first, applied where the ending lies in a region. */
 type Endings = readonly (readonly [ending: string, replacement: string])[];
 
-const STEP_2: Endings = [
+/** (128) The endings by their last letter, in the same order. */
+function byLastLetter(endings: Endings): readonly Endings[] {
+  return Array.from({ length: 128 }, (_, letter) =>
+    endings.filter(([ending]) => ending.charCodeAt(ending.length - 1) === letter),
+  );
+}
+
+/** The first of the endings that the word has, or undefined. */
+function endingOf(endings: readonly Endings[]): Endings[number] | undefined {
+  const candidates = endings[letters[end - 1] as number] as Endings;
+  for (let i = 0; i < candidates.length; i++) {
+    const candidate = candidates[i] as Endings[number];
+    if (ends(candidate[0])) return candidate;
+  }
+  return undefined;
+}
+
+const STEP_2 = byLastLetter([
   ["ational", "ate"],
   ["fulness", "ful"],
   ["iveness", "ive"],
@@ -126,16 +216,17 @@ const STEP_2: Endings = [
   ["enci", "ence"],
   ["izer", "ize"],
   ["bli", "ble"],
-];
+]);
 
-function step2(word: string, { r1 }: Regions): string {
-  const found = STEP_2.find(([ending]) => word.endsWith(ending));
-  if (found) return replaceEnding(word, found, r1);
-  if (word.endsWith("ogi")) return word.at(-4) === "l" ? replaceEnding(word, ["ogi", "og"], r1) : word;
-  return /[cdeghkmnrt]li$/.test(word) ? replaceEnding(word, ["li", ""], r1) : word;
+function step2(): void {
+  const found = endingOf(STEP_2);
+  if (found !== undefined) replace(found[0], found[1], r1);
+  else if (ends("ogi")) {
+    if (letters[end - 4] === L) replace("ogi", "og", r1);
+  } else if (ends("li") && isIn(BEFORE_LI, end - 3)) replace("li", "", r1);
 }
 
-const STEP_3: Endings = [
+const STEP_3 = byLastLetter([
   ["ational", "ate"],
   ["tional", "tion"],
   ["alize", "al"],
@@ -144,34 +235,29 @@ const STEP_3: Endings = [
   ["ical", "ic"],
   ["ness", ""],
   ["ful", ""],
-];
+]);
 
-function step3(word: string, { r1, r2 }: Regions): string {
-  if (word.endsWith("ative")) return replaceEnding(word, ["ative", ""], r2);
-  const found = STEP_3.find(([ending]) => word.endsWith(ending));
-  return found ? replaceEnding(word, found, r1) : word;
+function step3(): void {
+  const found = endingOf(STEP_3);
+  if (found !== undefined) replace(found[0], found[1], r1);
+  else if (ends("ative")) replace("ative", "", r2);
 }
 
-const STEP_4 = /(?:ement|ance|ence|able|ible|ment|ant|ent|ism|ate|iti|ous|ive|ize|al|er|ic|[st]ion)$/;
+const STEP_4 = byLastLetter(
+  "ement ance ence able ible ment ant ent ism ate iti ous ive ize al er ic"
+    .split(" ")
+    .map((ending) => [ending, ""]),
+);
 
-function step4(word: string, { r2 }: Regions): string {
-  const ending = STEP_4.exec(word)?.[0];
-  if (ending === undefined) return word;
-  return replaceEnding(word, [ending.endsWith("ion") ? "ion" : ending, ""], r2);
+function step4(): void {
+  const found = endingOf(STEP_4);
+  if (found !== undefined) replace(found[0], "", r2);
+  else if (ends("sion") || ends("tion")) replace("ion", "", r2);
 }
 
-function step5(word: string, { r1, r2 }: Regions): string {
-  const last = word.length - 1;
-  if (word.endsWith("e")) {
-    const isCut = last >= r2 || (last >= r1 && !endsInShortSyllable(word.slice(0, -1)));
-    return isCut ? word.slice(0, -1) : word;
-  }
-  return word.endsWith("ll") && last >= r2 ? word.slice(0, -1) : word;
-}
-
-const STEPS = [step1b, step1c, step2, step3, step4, step5];
-
-function replaceEnding(word: string, [ending, replacement]: Endings[number], region: number): string {
-  const start = word.length - ending.length;
-  return start >= region ? word.slice(0, start) + replacement : word;
+function step5(): void {
+  const last = end - 1;
+  const isCut =
+    letters[last] === E ? last >= r2 || (last >= r1 && !endsInShortSyllable(last)) : ends("ll") && last >= r2;
+  if (isCut) end--;
 }

@@ -1,7 +1,9 @@
 /**
- * Threads that rank many queries at once over an index in memory, whose arrays they share. Queries go out in small
- * pieces, so that threads end together; the order of the answers is that of the queries. Threads start at the first call.
+ * Threads that rank many queries at once over an index in memory, whose arrays they share; the caller's thread ranks
+ * with them. Queries go out in small pieces, so that threads end together; the order of the answers is that of the
+ * queries. Threads start at the first call.
  */
+import { setImmediate } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { RetrieverError } from "../../errors.ts";
 import type { Bm25Options } from "./bm25-options.ts";
@@ -24,13 +26,28 @@ export interface RankRequest {
   readonly k: number;
 }
 
+/** The rankings of a piece one after the other: an array for each of them would cost more to send than to make. */
 export interface RankAnswer {
   readonly number: number;
-  readonly rankings: readonly Ranking[];
+  /** (queries) How long each ranking is. */
+  readonly lengths: Uint32Array;
+  readonly positions: Uint32Array;
+  readonly scores: Float64Array;
 }
 
 /** Queries sent to a thread at a time; calls of fewer are not worth a message. */
 export const QUERIES_PER_PIECE = 16;
+/** Pieces that a thread has at a time, so that it need not wait for the next one. */
+const PIECES_AHEAD = 2;
+/** Queries that the caller's thread ranks before it looks at answers and other work. */
+const QUERIES_PER_TURN = 8;
+
+export interface RankCall {
+  readonly k: number;
+  readonly signal: AbortSignal | undefined;
+  /** Ranks for one query on the caller's thread. */
+  search(query: string, k: number): Ranking;
+}
 
 interface Waiting {
   readonly resolve: (rankings: readonly Ranking[]) => void;
@@ -39,22 +56,23 @@ interface Waiting {
 
 export class RankPool {
   readonly #index: SharedIndex;
-  readonly #threads: number;
+  readonly #others: number;
   #workers: readonly Worker[] = [];
   readonly #waiting = new Map<number, Waiting>();
   #sent = 0;
   /** Why nothing is answered any more. */
   #failure: Error | undefined;
 
+  /** `threads` counts the caller's too; at least 2. */
   constructor(index: SharedIndex, threads: number) {
     this.#index = index;
-    this.#threads = threads;
+    this.#others = threads - 1;
   }
 
-  async rank(queries: readonly string[], k: number, signal?: AbortSignal): Promise<Ranking[]> {
+  async rank(queries: readonly string[], { k, signal, search }: RankCall): Promise<Ranking[]> {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#workers.length === 0)
-      this.#workers = Array.from({ length: this.#threads }, () => this.#start(this.#index));
+      this.#workers = Array.from({ length: this.#others }, () => this.#start(this.#index));
     const results: Ranking[] = [];
     let next = 0;
     const drain = async (worker: Worker): Promise<void> => {
@@ -66,7 +84,16 @@ export class RankPool {
         for (const [i, ranking] of rankings.entries()) results[start + i] = ranking;
       }
     };
-    await Promise.all(this.#workers.map(drain));
+    const own = async (): Promise<void> => {
+      while (next < queries.length) {
+        signal?.throwIfAborted();
+        const end = Math.min(next + QUERIES_PER_TURN, queries.length);
+        for (; next < end; next++) results[next] = search(queries[next] as string, k);
+        await setImmediate();
+      }
+    };
+    const ahead = Array.from({ length: PIECES_AHEAD }, () => this.#workers.map(drain));
+    await Promise.all([...ahead.flat(), own()]);
     signal?.throwIfAborted();
     return results;
   }
@@ -78,9 +105,9 @@ export class RankPool {
 
   #start(workerData: SharedIndex): Worker {
     const worker = startThread("rank-worker", workerData);
-    worker.on("message", ({ number, rankings }: RankAnswer) => {
-      this.#waiting.get(number)?.resolve(rankings);
-      this.#waiting.delete(number);
+    worker.on("message", (answer: RankAnswer) => {
+      this.#waiting.get(answer.number)?.resolve(rankingsOf(answer));
+      this.#waiting.delete(answer.number);
       if (this.#waiting.size === 0) for (const idle of this.#workers) idle.unref();
     });
     worker.on("error", (cause) =>
@@ -110,4 +137,13 @@ export class RankPool {
     for (const { reject } of this.#waiting.values()) reject(this.#failure);
     this.#waiting.clear();
   }
+}
+
+function rankingsOf({ lengths, positions, scores }: RankAnswer): Ranking[] {
+  let end = 0;
+  return Array.from(lengths, (length) => {
+    const from = end;
+    end += length;
+    return { positions: positions.subarray(from, end), scores: scores.subarray(from, end) };
+  });
 }

@@ -5,6 +5,7 @@ import { memoryPostings } from "./memory-postings.ts";
 import { QueryTerms } from "./query-terms.ts";
 import type { RankAnswer, RankRequest, SharedIndex } from "./rank-pool.ts";
 import { Ranker } from "./ranking.ts";
+import type { Ranking } from "./top-k.ts";
 import { Vocabulary } from "./vocabulary.ts";
 
 const { options, passageCount, vocabulary, vocabularyStarts, postings } = workerData as SharedIndex;
@@ -27,5 +28,20 @@ port.on("message", ({ number, queries, k }: RankRequest) => {
       k,
     ),
   );
-  port.postMessage({ number, rankings } satisfies RankAnswer);
+  const answer = { number, ...packed(rankings) } satisfies RankAnswer;
+  port.postMessage(answer, [answer.lengths.buffer, answer.positions.buffer, answer.scores.buffer]);
 });
+
+function packed(rankings: readonly Ranking[]) {
+  const lengths = Uint32Array.from(rankings, ({ positions }) => positions.length);
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const positions = new Uint32Array(total);
+  const scores = new Float64Array(total);
+  let at = 0;
+  for (const ranking of rankings) {
+    positions.set(ranking.positions, at);
+    scores.set(ranking.scores, at);
+    at += ranking.positions.length;
+  }
+  return { lengths, positions, scores };
+}

@@ -100,9 +100,14 @@ export class WordTable {
   }
 
   #wordAt(start: number, length: number): string {
-    const letters = Array.from(this.#units.subarray(start, start + length), letterOf);
     let word = "";
-    for (let i = 0; i < length; i += 4096) word += String.fromCharCode(...letters.slice(i, i + 4096));
+    if (length <= LONGEST_WORD)
+      for (let i = start; i < start + length; i++)
+        word += String.fromCharCode(letterOf(this.#units[i] as number));
+    else {
+      const letters = this.#units.slice(start, start + length).map(letterOf);
+      for (let i = 0; i < length; i += 4096) word += String.fromCharCode(...letters.subarray(i, i + 4096));
+    }
     return word;
   }
 
