@@ -70,6 +70,9 @@ export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
  */
 export type Keep = (value: Tensor, name: string) => Tensor;
 
+/** The kept value that grows with the square of a sequence's length. */
+export const attentionWeights = "attention";
+
 export interface LayerParameters {
   /** A parameter of the layer by its name below `model.layers.N`, such as `mlp.up_proj.weight`. */
   readonly parameter: (name: string) => Tensor;
@@ -139,7 +142,7 @@ function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
       key: keep(byHead(rotate(graph, headsOf("k"), rotary)), "key"),
       value: keep(byHead(headsOf("v")), "value"),
       mask,
-      keep: (output) => keep(output, "attended"),
+      keep: (value, name) => keep(value, name === "output" ? "attended" : attentionWeights),
     },
     1 / Math.sqrt(size),
   );

@@ -1,10 +1,10 @@
 /**
  * The graphs of one decoder layer, the way there and the way back. Its weights are fed, so that one session serves all
  * layers. The way there can also return what the way back needs and what is dear to compute again (`Keep`: about the
- * results of its matrix products); norms, activations and attention weights are computed anew. Where nothing was kept,
- * the way there is simply run again, with the same bits as a result.
+ * results of its matrix products); norms and activations are computed anew, and so are attention weights unless they are
+ * to be kept. Where nothing was kept, the way there is simply run again, with the same bits as a result.
  */
-import { buildLayer, declareTables, type Keep, layerParameters } from "./decoder-graph.ts";
+import { attentionWeights, buildLayer, declareTables, type Keep, layerParameters } from "./decoder-graph.ts";
 import { accumulate, differentiate } from "./differentiate.ts";
 import { type Dimension, Graph, type Tensor } from "./graph.ts";
 import { type AdaptedModel, adapterShapes } from "./lora.ts";
@@ -26,6 +26,11 @@ export function layerShapes({ model, lora }: AdaptedModel): Map<string, readonly
   );
 }
 
+export interface LayerOptions extends SessionOptions {
+  /** Whether attention weights are kept for the way back. */
+  readonly keepsAttention: boolean;
+}
+
 export interface ForwardLayer {
   readonly session: Session;
   /** Name of the hidden states that leave the layer (N, width). */
@@ -36,10 +41,10 @@ export interface ForwardLayer {
 
 export async function createForwardLayer(
   adapted: AdaptedModel,
-  options: SessionOptions,
+  options: LayerOptions,
 ): Promise<ForwardLayer> {
   const kept = new Map<string, Tensor>();
-  const { graph, output } = addLayer(adapted, new Set(), (value, name) => {
+  const { graph, output } = addLayer({ ...options, adapted, trained: new Set() }, (value, name) => {
     kept.set(name, value);
     return value;
   });
@@ -59,9 +64,10 @@ export interface BackwardLayer {
 export async function createBackwardLayer(
   adapted: AdaptedModel,
   trained: readonly string[],
-  options: SessionOptions,
+  options: LayerOptions,
 ): Promise<BackwardLayer> {
-  const { graph, hidden, output, parameters } = addLayer(adapted, new Set(trained), (value, name, graph) =>
+  const setting = { ...options, adapted, trained: new Set(trained) };
+  const { graph, hidden, output, parameters } = addLayer(setting, (value, name, graph) =>
     graph.withBackward(graph.input(keptPrefix + name, value.shape), [value], (gradient) => [gradient]),
   );
   const gradient = graph.input("gradient", output.shape);
@@ -79,9 +85,14 @@ export async function createBackwardLayer(
 /** Prefix of the inputs of the way back that hold what was kept. */
 export const keptPrefix = "kept.";
 
+interface LayerToAdd extends Pick<LayerOptions, "keepsAttention"> {
+  readonly adapted: AdaptedModel;
+  /** Names below `model.layers.N.` */
+  readonly trained: ReadonlySet<string>;
+}
+
 function addLayer(
-  adapted: AdaptedModel,
-  trained: ReadonlySet<string>,
+  { adapted, trained, keepsAttention }: LayerToAdd,
   keep: (value: Tensor, name: string, graph: Graph) => Tensor,
 ): {
   readonly graph: Graph;
@@ -99,7 +110,8 @@ function addLayer(
       trained.has(name) ? graph.parameter(name, shape) : graph.input(name, shape),
     ]),
   );
-  const keepHere: Keep = (value, name) => keep(value, name, graph);
+  const keepHere: Keep = (value, name) =>
+    name === attentionWeights && !keepsAttention ? value : keep(value, name, graph);
   const inLayer = layerParameters(parameters, 0, adapted);
   const output = buildLayer(graph, hidden, { model, ...tables, ...inLayer, keep: keepHere });
   return { graph, hidden, output, parameters };

@@ -61,6 +61,8 @@ export interface MicroBatchShape {
   readonly tokens: number;
   readonly time: number;
   readonly keptLayers: number;
+  /** Whether these keep their attention weights too; absent: no. */
+  readonly keepsAttention?: boolean;
 }
 
 /** Bytes of a training step by what they are for. */
@@ -91,7 +93,7 @@ export function trainingMemory(shape: TrainedShape, microBatch: MicroBatchShape)
 }
 
 /** Below this, training keeps its sessions and arrays while the model is sampled; to make them anew takes some hundredths of a second. */
-const keptWhileSampling = 256e6;
+const keptWhileSampling = 512e6;
 
 /** Bytes of `memory` that training gives back before the model is sampled; it has the sampler give back its own before it goes on. */
 export function bytesGivenBack({ activations, workspace }: TrainingMemory): number {
@@ -99,18 +101,20 @@ export function bytesGivenBack({ activations, workspace }: TrainingMemory): numb
   return bytes > keptWhileSampling ? bytes : 0;
 }
 
-/** Numbers that a layer keeps for each token: its queries, keys, values, attended values, middle, gate and up. */
-export function keptFloats(model: ModelOptions): number {
+/** Numbers that a layer keeps for each token: its queries, keys, values, attended values, middle, gate and up; attention weights if they are kept. */
+function keptFloats(model: ModelOptions, { tokens, time, keepsAttention }: MicroBatchShape): number {
   const { width, heads, keyValueHeads, feedForward } = model;
-  return (2 * heads + 2 * keyValueHeads) * headSize(model) + width + 2 * feedForward;
+  const attention = keepsAttention ? heads * Math.min(time, tokens) : 0;
+  return (2 * heads + 2 * keyValueHeads) * headSize(model) + width + 2 * feedForward + attention;
 }
 
-function activationFloats(model: ModelOptions, { tokens, keptLayers }: MicroBatchShape): number {
+function activationFloats(model: ModelOptions, microBatch: MicroBatchShape): number {
   const { layers, width } = model;
+  const { tokens, keptLayers } = microBatch;
   // Between layers; two gradients; the selected rows with their gradient; and one of a layer that runs again.
   const hidden = (layers + 1 + 2 + 2 + 1) * width;
   const kept = Math.min(layers, keptLayers < layers ? keptLayers + 1 : layers);
-  return tokens * (hidden + kept * keptFloats(model));
+  return tokens * (hidden + kept * keptFloats(model, microBatch));
 }
 
 /** Matrices of attention scores, and vectors of a token, that the sessions of a layer hold at their widest places. */

@@ -168,8 +168,8 @@ export interface AttentionInputs {
   readonly key: Tensor;
   readonly value: Tensor;
   readonly mask: Tensor;
-  /** May put a value from an earlier run in the output's place, from which the way back then reads. */
-  readonly keep?: (output: Tensor) => Tensor;
+  /** May put a value from an earlier run in the output's or the weights' place, from which the way back then reads. */
+  readonly keep?: (value: Tensor, name: "output" | "weights") => Tensor;
 }
 
 /**
@@ -178,12 +178,12 @@ export interface AttentionInputs {
  * times output (Dao et al., 2022), which are D wide instead of K.
  */
 export function attention(graph: Graph, inputs: AttentionInputs, scale: number): Tensor {
-  const { query, key, value, mask, keep } = inputs;
+  const { query, key, value, mask, keep = (value: Tensor): Tensor => value } = inputs;
   const scores = batchedProduct(graph, detach(query), detach(key), { transposeB: true, scale });
   const masked = graph.node("Add", [scores, mask], scores.shape);
-  const weights = graph.node("Softmax", [masked], scores.shape, { attributes: { axis: -1 } });
-  const product = batchedProduct(graph, weights, detach(value));
-  const output = keep ? keep(product) : product;
+  const softmax = graph.node("Softmax", [masked], scores.shape, { attributes: { axis: -1 } });
+  const weights = detach(keep(softmax, "weights"));
+  const output = keep(batchedProduct(graph, weights, detach(value)), "output");
   return graph.withBackward(output, [query, key, value], (gradient) => {
     const ofValue = value.requiresGradient
       ? batchedProduct(graph, weights, gradient, { transposeA: true })

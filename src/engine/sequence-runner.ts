@@ -20,6 +20,8 @@ export interface SequenceRunnerOptions extends SessionOptions {
   readonly tokenBudget: number;
   /** Layers that keep what their way back needs; the others compute it again. Absent: all. */
   readonly keptLayers?: number;
+  /** Whether those that are kept keep their attention weights too. Absent: no. */
+  readonly keepsAttention?: boolean;
 }
 
 /** What a head is applied to: sequences, and of each the positions that matter. */
@@ -49,7 +51,7 @@ export class SequenceRunner {
   constructor(adapted: AdaptedModel, options: SequenceRunnerOptions) {
     this.#adapted = adapted;
     this.#options = options;
-    this.#trunk = new Trunk(adapted, options);
+    this.#trunk = new Trunk(adapted, { ...options, keepsAttention: options.keepsAttention ?? false });
     this.#heads = new HeadRunner(adapted.model, options);
   }
 

@@ -30,6 +30,26 @@ describe("a plan of training", () => {
     expect(none).toMatchObject({ tokenBudget: 1024, keptLayers: 0, fits: false });
   });
 
+  test("keeps attention weights where all that training holds is little, and the budget allows it", () => {
+    const small = {
+      ...model,
+      vocabularySize: 1024,
+      width: 128,
+      layers: 4,
+      heads: 4,
+      keyValueHeads: 4,
+      feedForward: 512,
+    };
+    const size = parameterCount(small);
+    const shape = { model: small, parameters: size, trained: size };
+    const plan = planTraining(shape, { longestSequence: 256 });
+    expect(plan).toMatchObject({ keepsAttention: true, keptLayers: 4, tokenBudget: 4096 });
+    const without = planTraining(shape, { longestSequence: 256, memoryBudget: plan.memory.peak - 1 });
+    expect(without).toMatchObject({ keepsAttention: false, keptLayers: 4, tokenBudget: 4096, fits: true });
+    expect(plan.memory.activations - without.memory.activations).toBe(4 * 4096 * 4 * 4 * 256);
+    expect(planTraining(whole, { longestSequence: 1024 }).keepsAttention).toBe(false);
+  });
+
   test("keeps to the tokens of a micro-batch that are asked for", () => {
     const plan = planTraining(whole, { tokenBudget: 700, longestSequence: 512, memoryBudget: 3e9 });
     expect(plan.tokenBudget).toBe(700);
@@ -44,8 +64,9 @@ describe("a plan of training", () => {
         (megabytes, time) => {
           const memoryBudget = 1e6 * megabytes;
           const plan = planTraining(whole, { memoryBudget, longestSequence: time });
-          const { tokenBudget: tokens, keptLayers } = plan;
-          expect(trainingMemory(whole, { tokens, time, keptLayers }).peak).toBe(plan.memory.peak);
+          const { tokenBudget: tokens, keptLayers, keepsAttention } = plan;
+          const microBatch = { tokens, time, keptLayers, keepsAttention };
+          expect(trainingMemory(whole, microBatch).peak).toBe(plan.memory.peak);
           expect(plan.fits).toBe(plan.memory.peak <= memoryBudget);
         },
       ),

@@ -1,9 +1,9 @@
 /**
  * Chooses how a training uses the memory it may have: first fewer tokens at once, down to one sequence of the longest,
  * then fewer layers that keep their insides. Up to `mostTokens` a larger micro-batch is faster; computing a layer again
- * costs a third of its time there and back.
+ * costs a third of its time there and back. A small model keeps its attention weights too, a quarter of its time.
  */
-import { type TrainedShape, type TrainingMemory, trainingMemory } from "./memory-estimate.ts";
+import { bytesGivenBack, type TrainedShape, type TrainingMemory, trainingMemory } from "./memory-estimate.ts";
 
 /** Larger micro-batches are no faster. */
 export const mostTokens = 4096;
@@ -22,6 +22,8 @@ export interface TrainingPlan {
   readonly tokenBudget: number;
   /** Layers that keep what their way back needs; the others compute it again. */
   readonly keptLayers: number;
+  /** Whether the layers that are kept keep their attention weights too. */
+  readonly keepsAttention: boolean;
   readonly memory: TrainingMemory;
   /** Whether the peak is within the budget. */
   readonly fits: boolean;
@@ -32,11 +34,15 @@ export function planTraining(shape: TrainedShape, limits: MemoryLimits): Trainin
   const { layers, contextLength } = shape.model;
   const { memoryBudget = Number.POSITIVE_INFINITY } = limits;
   const time = Math.min(limits.longestSequence ?? contextLength, contextLength);
-  const plan = (tokenBudget: number, keptLayers: number): TrainingPlan => {
-    const memory = trainingMemory(shape, { tokens: Math.max(tokenBudget, time), time, keptLayers });
-    return { tokenBudget, keptLayers, memory, fits: memory.peak <= memoryBudget };
+  const plan = (tokenBudget: number, keptLayers: number, keepsAttention = false): TrainingPlan => {
+    const tokens = Math.max(tokenBudget, time);
+    const memory = trainingMemory(shape, { tokens, time, keptLayers, keepsAttention });
+    return { tokenBudget, keptLayers, keepsAttention, memory, fits: memory.peak <= memoryBudget };
   };
   const budgets = limits.tokenBudget === undefined ? tokenBudgets(time) : [limits.tokenBudget];
+  // No more than may stay while the model is sampled: a large model gains less by it than taking turns would cost.
+  const everything = plan(budgets[0] as number, layers, true);
+  if (everything.fits && bytesGivenBack(everything.memory) === 0) return everything;
   for (const tokens of budgets) {
     const whole = plan(tokens, layers);
     if (whole.fits) return whole;

@@ -12,6 +12,7 @@ import {
   createForwardLayer,
   type ForwardLayer,
   keptPrefix,
+  type LayerOptions,
   layerShapes,
   resolveShape,
 } from "./layer-graphs.ts";
@@ -19,7 +20,7 @@ import type { AdaptedModel } from "./lora.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import { rotaryTables } from "./rotary-tables.ts";
-import type { Feed, SessionOptions } from "./session.ts";
+import type { Feed } from "./session.ts";
 
 /** Sequences of a micro-batch, padded to the right to one length. */
 export interface Sequences {
@@ -33,12 +34,12 @@ const embedding = "model.embed_tokens.weight";
 
 export class Trunk {
   readonly #adapted: AdaptedModel;
-  readonly #options: SessionOptions;
+  readonly #options: LayerOptions;
   readonly #activations = new Activations();
   #forward: Promise<ForwardLayer> | undefined;
   readonly #backward = new Map<string, Promise<BackwardLayer>>();
 
-  constructor(adapted: AdaptedModel, options: SessionOptions) {
+  constructor(adapted: AdaptedModel, options: LayerOptions) {
     this.#adapted = adapted;
     this.#options = options;
   }
