@@ -15,7 +15,11 @@ export type Loss =
   /** -w * r * A */
   | { readonly type: "importanceSampling" }
   /** -w * (min(r A, clip(r, 1 - clipLow, 1 + clipHigh) A) - coefficient * kl) with kl against `referenceLogprobs` */
-  | { readonly type: "ppo"; readonly clipLow: number; readonly clipHigh: number; readonly kl?: KlTerm };
+  | { readonly type: "ppo"; readonly clipLow: number; readonly clipHigh: number; readonly kl?: KlTerm }
+  /** -w * clip(r, low, high) * A * logprob, where the ratio is a constant (MiniMax 2025, "MiniMax-M1", eq. 4) */
+  | { readonly type: "cispo"; readonly low: number; readonly high: number }
+  /** -w * (A * logprob - beta/2 * (logprob - sampled logprob)^2) (Richemond et al. 2024, "Offline regularised RL", DRO) */
+  | { readonly type: "dro"; readonly beta: number };
 
 /** k1: logprob - reference; k3: exp(reference - logprob) - (reference - logprob) - 1 (Schulman, "Approximating KL divergence", 2020). */
 export interface KlTerm {

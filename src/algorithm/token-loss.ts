@@ -1,6 +1,6 @@
 /**
  * The losses of `loss.ts` for one token and one datum, with their derivatives, written for reading: the oracle
- * that engines are tested against, never their implementation.
+ * that the embedded engine is tested against, never its implementation, and what an engine elsewhere is told by.
  * Clipped objective: Schulman et al. 2017, eq. 7, with a clip range that may be wider above than below (DAPO).
  */
 import { assert } from "../errors.ts";
@@ -32,6 +32,14 @@ export function tokenLoss(loss: Loss, token: TokenInput): TokenLoss {
   if (loss.type === "crossEntropy") return { loss: -weight * logprob, derivative: -weight };
   const logRatio = logprob - sampledLogprob;
   const ratio = Math.exp(clampLogRatio(logRatio));
+  if (loss.type === "cispo") {
+    const slope = Math.max(loss.low, Math.min(loss.high, ratio)) * advantage;
+    return { loss: -weight * slope * logprob, derivative: -weight * slope };
+  }
+  if (loss.type === "dro") {
+    const gain = advantage * logprob - (loss.beta / 2) * logRatio ** 2;
+    return { loss: -weight * gain, derivative: -weight * (advantage - loss.beta * logRatio) };
+  }
   const gain = ratio * advantage;
   const gainDerivative = Math.abs(logRatio) > maxLogRatio ? 0 : gain;
   if (loss.type === "importanceSampling")

@@ -4,13 +4,18 @@ import { type Random, random } from "../shared/random.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { sampleToken } from "./sampler.ts";
 
+export interface TokenSamplingOptions extends SamplingOptions {
+  /** The completion ends after the first of these ids as well. */
+  readonly stopTokens?: readonly number[];
+}
+
 export class CompletionJob {
   readonly episode: string | undefined;
   /** Context and sampled tokens. */
   readonly tokens: number[];
   readonly promptTokens: number;
   readonly #tokenizer: Tokenizer;
-  readonly #options: SamplingOptions;
+  readonly #options: TokenSamplingOptions;
   readonly #chance: Random;
   readonly #contextLength: number;
   readonly #logprobs: number[] = [];
@@ -18,7 +23,7 @@ export class CompletionJob {
 
   constructor(
     context: Context,
-    options: SamplingOptions,
+    options: TokenSamplingOptions,
     model: { readonly tokenizer: Tokenizer; readonly contextLength: number },
   ) {
     this.episode = context.episode;
@@ -58,7 +63,7 @@ export class CompletionJob {
   #finish(token: number): FinishReason | undefined {
     const { endOfTextId, furtherEndIds } = this.#tokenizer;
     if (token === endOfTextId || furtherEndIds?.includes(token)) return "endOfText";
-    if (this.#isStopped()) return "stop";
+    if (this.#options.stopTokens?.includes(token) || this.#isStopped()) return "stop";
     const sampled = this.tokens.length - this.promptTokens;
     const isFull = sampled >= this.#options.maxTokens || this.tokens.length >= this.#contextLength;
     return isFull ? "length" : undefined;

@@ -5,10 +5,10 @@
  * is not computed again, nor what it shares with another.
  */
 import { assert, PolicyError } from "../errors.ts";
-import type { Completion, Context, Policy, PolicyIdentity, SamplingOptions } from "../rollout/policy.ts";
+import type { Completion, Context, Policy, PolicyIdentity } from "../rollout/policy.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { tokenBytes } from "./cache-budget.ts";
-import { CompletionJob } from "./completion-job.ts";
+import { CompletionJob, type TokenSamplingOptions } from "./completion-job.ts";
 import type { DecodingModel, Extension } from "./decoding-model.ts";
 import { SlotPool } from "./slot-pool.ts";
 
@@ -50,7 +50,7 @@ export class EmbeddedPolicy implements Policy {
 
   async complete(
     contexts: readonly Context[],
-    options: SamplingOptions,
+    options: TokenSamplingOptions,
     signal?: AbortSignal,
   ): Promise<Completion[]> {
     signal?.throwIfAborted();
@@ -86,7 +86,7 @@ export class EmbeddedPolicy implements Policy {
     this.#pool.clear();
   }
 
-  #createJob(context: Context, options: SamplingOptions): CompletionJob {
+  #createJob(context: Context, options: TokenSamplingOptions): CompletionJob {
     const { contextLength } = this.#model.model;
     const job = new CompletionJob(context, options, { tokenizer: this.#tokenizer, contextLength });
     if (job.promptTokens === 0) throw new PolicyError("a completion needs a context of at least one token");

@@ -58,21 +58,26 @@ export async function openAdapted(
   return adaptedWeights({ model, base, adapters, config, threads });
 }
 
-interface AdaptedParts {
+export interface AdaptedParts {
   readonly model: ModelOptions;
   readonly base: ParameterSet;
   readonly adapters: ParameterSet;
   readonly config: AdapterConfig;
   readonly threads: number;
+  /** Of the base, where several adapters share one; absent: computed when it is first needed. */
+  readonly hash?: () => string;
 }
 
-function adaptedWeights({ model, base, adapters, config, threads }: AdaptedParts): TrainedWeights {
+/** Adapters beside a base, whose arrays are only read and may belong to many. */
+export function adaptedWeights({
+  model,
+  base,
+  adapters,
+  config,
+  threads,
+  hash = hashOnce(base),
+}: AdaptedParts): TrainedWeights {
   const { lora } = config;
-  let known: string | undefined;
-  const hash = (): string => {
-    known ??= hashParameters(base);
-    return known;
-  };
   return {
     adapted: { model, lora },
     all: new Map([...base, ...adapters]),
@@ -94,6 +99,15 @@ function adaptedWeights({ model, base, adapters, config, threads }: AdaptedParts
       requireSameOptions(folder, (await readAdapterConfig(folder)).lora, lora);
       return await readAdapters(folder, model, lora);
     },
+  };
+}
+
+/** The hash of parameters that do not change, computed when it is first asked for. */
+export function hashOnce(parameters: ParameterSet): () => string {
+  let known: string | undefined;
+  return () => {
+    known ??= hashParameters(parameters);
+    return known;
   };
 }
 

@@ -46,6 +46,15 @@ export function buildLoss(graph: Graph, loss: Loss, logprobs: Tensor, inputs: Lo
   const logRatio = op("Sub", logprobs, inputs.sampledLogprobs as Tensor);
   const advantages = inputs.advantages as Tensor;
   const ratio = op("Exp", clampLogRatio(graph, logRatio));
+  if (loss.type === "cispo") {
+    const constant = op("Mul", clip(graph, ratio, loss.low, loss.high), advantages);
+    return finish(op("Mul", constant, logprobs), constant);
+  }
+  if (loss.type === "dro") {
+    const pull = op("Mul", logRatio, graph.scalar(loss.beta));
+    const half = op("Mul", op("Mul", pull, logRatio), graph.scalar(0.5));
+    return finish(op("Sub", op("Mul", advantages, logprobs), half), op("Sub", advantages, pull));
+  }
   const gain = op("Mul", ratio, advantages);
   const slope = zeroOutside(graph, gain, logRatio);
   if (loss.type === "importanceSampling") return finish(gain, slope);
