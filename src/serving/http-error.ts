@@ -3,7 +3,24 @@
  * expected, what came, and what to do. `error` is a text, since the clients of rLLM and Pyserini print it. A stack
  * never leaves the server.
  */
-export type ErrorStatus = 400 | 401 | 404 | 405 | 408 | 413 | 415 | 422 | 429 | 499 | 500 | 501 | 502 | 503;
+export type ErrorStatus =
+  | 400
+  | 401
+  | 404
+  | 405
+  | 408
+  | 409
+  | 410
+  | 413
+  | 415
+  | 422
+  | 425
+  | 429
+  | 499
+  | 500
+  | 501
+  | 502
+  | 503;
 
 export interface Explanation {
   readonly expected: string;

@@ -9,16 +9,19 @@ import type { ServerMetrics } from "./server-metrics.ts";
 export interface Answer {
   /** For the metrics; absent: the path of the route. */
   readonly route?: string;
-  readonly body: string | Uint8Array<ArrayBuffer>;
+  readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
   /** Default `application/json`. */
   readonly contentType?: string;
+  /** Default 200. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export type Work = (request: Request, signal: AbortSignal) => Promise<Answer>;
 
 export interface PipelineOptions {
   readonly requestMs: number;
-  readonly metrics: ServerMetrics;
+  readonly metrics: Pick<ServerMetrics, "record">;
   /** Milliseconds from any fixed start. */
   readonly now: () => number;
   /** Throws `HttpError` for headers without the key; absent where there is no key. */
@@ -27,6 +30,8 @@ export interface PipelineOptions {
   readonly stopping?: AbortSignal | undefined;
   /** Told of failures that are not the client's, for the log. */
   readonly onFailure: (error: unknown) => void;
+  /** How a client is told of an error; default `errorResponse`. */
+  readonly writeError?: (error: HttpError) => Response;
 }
 
 export type Pipeline = (
@@ -36,7 +41,7 @@ export type Pipeline = (
 ) => Promise<Response>;
 
 export function createPipeline(options: PipelineOptions): Pipeline {
-  const { metrics, now, checkKey, stopping, requestMs } = options;
+  const { metrics, now, checkKey, stopping, requestMs, writeError = errorResponse } = options;
   return async (request, { path, isOpen = false }, work) => {
     const start = now();
     const deadline = startDeadline(request.signal, requestMs);
@@ -47,13 +52,14 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       if (!isOpen) checkKey?.(request.headers);
       const answer = await work(request, deadline.signal);
       route = answer.route ?? path;
-      response = jsonResponse(200, answer.body, {
+      response = jsonResponse(answer.status ?? 200, answer.body, {
         "content-type": answer.contentType ?? "application/json",
+        ...answer.headers,
       });
     } catch (error) {
       const known = knownError(error, deadline.signal);
       if (known.status >= 500 && known !== deadline.signal.reason) options.onFailure(error);
-      response = errorResponse(known);
+      response = writeError(known);
     } finally {
       deadline.end();
     }

@@ -5,6 +5,7 @@
  * at, since `curl -d` and some clients send a wrong one.
  */
 import type { IncomingMessage } from "node:http";
+import { sha256 } from "../shared/hash.ts";
 import type { Body } from "./fields.ts";
 import { clientGone, describe, HttpError } from "./http-error.ts";
 import { incomingOf } from "./incoming.ts";
@@ -42,12 +43,15 @@ export class ByteBudget {
 export interface HeldBody {
   readonly body: Body;
   readonly bytes: number;
+  /** SHA-256 of the bytes, where it was asked for. */
+  readonly hash?: string;
 }
 
 export interface ReadBodyOptions {
   readonly most: number;
   readonly budget: ByteBudget;
   readonly signal: AbortSignal;
+  readonly wantsHash?: boolean;
 }
 
 /** Reads an object. Throws `HttpError` (400, 413, 415, 422, 429), and the signal's reason when it aborts. */
@@ -61,7 +65,8 @@ export async function readBody(request: Request, options: ReadBodyOptions): Prom
     });
   const bytes = await readBytes(request, options);
   try {
-    return { body: parseObject(bytes), bytes: bytes.byteLength };
+    const body = parseObject(bytes);
+    return { body, bytes: bytes.byteLength, ...(options.wantsHash && { hash: sha256(bytes) }) };
   } catch (error) {
     options.budget.giveBack(bytes.byteLength);
     throw error;
