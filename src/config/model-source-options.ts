@@ -30,19 +30,37 @@ export const modelSchema = z.preprocess(
   variants,
 );
 
+const remoteModelSchema = z.strictObject({
+  type: z
+    .literal("remote")
+    .describe("The model behind `engine.url`, whatever it is; needs `engine.type: tinker`."),
+});
+
+/** The agent's model, which may also be wherever a remote engine has it. */
+export const agentModelSchema = z.preprocess(
+  (value) => (typeof value === "string" ? { type: "pretrained", source: value } : value),
+  z.discriminatedUnion("type", [...variants.options, remoteModelSchema]),
+);
+
 export type ModelSourceOptions = z.output<typeof modelSchema>;
+export type AgentModelOptions = z.output<typeof agentModelSchema>;
 /** A model whose weights are at hand. */
 export type TrainableModel = Extract<ModelSourceOptions, { type: "fresh" | "pretrained" }>;
 /** A model that is only asked. */
 export type ServedModel = Exclude<ModelSourceOptions, TrainableModel>;
 
-export function isServed(model: ModelSourceOptions): model is ServedModel {
+export function isServed(model: AgentModelOptions): model is ServedModel {
   return model.type === "openai" || model.type === "replay";
 }
 
-/** The model as one that can be trained. Throws `ConfigError` for one whose weights are elsewhere. */
-export function trainableModel(model: ModelSourceOptions): TrainableModel {
-  if (!isServed(model)) return model;
+/** The model as one that can be trained here. Throws `ConfigError` for one whose weights are elsewhere. */
+export function trainableModel(model: AgentModelOptions): TrainableModel {
+  if (model.type === "fresh" || model.type === "pretrained") return model;
+  if (model.type === "remote")
+    throw new ConfigError(
+      "the weights of a remote model are behind engine.url; this needs a model that is here (model: smollm2-135m)",
+      { path: "model.type" },
+    );
   const what = model.type === "openai" ? "a model behind a server" : "a recording";
   throw new ConfigError(
     `there is nothing to train: ${what} has no weights here; use forager eval, ask or complete, or name a model that exists (model: smollm2-135m)`,

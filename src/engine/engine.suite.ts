@@ -85,6 +85,7 @@ export function engineSuite(name: string, options: EngineSuiteOptions): void {
 
     test("trains some or all of its parameters", async () => {
       const { parameterCount, trainableParameterCount } = await create();
+      if (parameterCount === undefined || trainableParameterCount === undefined) return;
       expect(trainableParameterCount).toBeGreaterThan(0);
       expect(trainableParameterCount).toBeLessThanOrEqual(parameterCount);
     });

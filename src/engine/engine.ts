@@ -37,9 +37,9 @@ export interface Engine {
   readonly tokenizer: Tokenizer;
   /** Most tokens of one sequence. */
   readonly contextLength: number;
-  /** All parameters, and those that are trained: with adapters only theirs. */
-  readonly parameterCount: number;
-  readonly trainableParameterCount: number;
+  /** All parameters, and those that are trained: with adapters only theirs; undefined where an engine elsewhere does not tell. */
+  readonly parameterCount: number | undefined;
+  readonly trainableParameterCount: number | undefined;
   /** Samples with the current weights. */
   policy(): Policy;
   /** Log-probability of every target under the current weights, one array (T) for each datum; no gradient. */
@@ -58,6 +58,8 @@ export interface Engine {
   snapshot(): Promise<ReferencePolicy>;
   /** A fresh critic for this policy; absent where the engine has none. It is closed before the engine. */
   critic?(options: CriticOptions): Promise<Critic>;
+  /** What the contract of a run says of an engine elsewhere: the server and what it was found to do; absent: it is in this process. */
+  describe?(): Readonly<Record<string, unknown>>;
   close(): Promise<void>;
 }
 

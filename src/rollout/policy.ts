@@ -10,6 +10,8 @@ export interface PolicyIdentity {
   readonly model: string;
   /** How its weights were rounded for sampling, such as `int8`; absent: they are as they were trained. */
   readonly weights?: string;
+  /** Which of the weights of a model that is trained elsewhere: updates since it was opened. Absent: it has one version at a time. */
+  readonly version?: number;
 }
 
 /** A stretch of a context, by who wrote it. */
@@ -60,6 +62,8 @@ export interface Completion {
   readonly logprobs?: readonly number[];
   readonly finishReason: FinishReason;
   readonly usage: CompletionUsage;
+  /** Steps of the stage that were behind the weights when it was asked for; only where sampling runs ahead of training. */
+  readonly weightsStep?: number;
 }
 
 export interface CompletionUsage {

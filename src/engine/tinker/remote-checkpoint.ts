@@ -1,0 +1,75 @@
+/** A checkpoint of a model elsewhere: a small file that says where the server keeps its weights and moments. */
+import { join } from "node:path";
+import { z } from "zod";
+import { CheckpointError, EngineError } from "../../errors.ts";
+import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { readJson } from "../read-json.ts";
+import { readAnswer } from "./answers.ts";
+import type { Connection } from "./connection.ts";
+import { profileNames } from "./profiles.ts";
+
+export const remoteCheckpointFile = "remote.json";
+
+const schema = z.strictObject({
+  /** As the server names the place; not taken apart here. */
+  path: z.string().min(1),
+  url: z.string(),
+  profile: z.enum(profileNames),
+  baseModel: z.string(),
+  rank: z.int().nonnegative(),
+  /** Whether a step was taken, so that the optimiser's moments are worth something. */
+  hasMoments: z.boolean(),
+});
+export type RemoteCheckpoint = z.infer<typeof schema>;
+
+export async function isRemoteCheckpoint(folder: string): Promise<boolean> {
+  return await exists(join(folder, remoteCheckpointFile));
+}
+
+/** Writes it into `folder`, which is made where it is not there. Throws `FileError`. */
+export async function writeCheckpoint(folder: string, checkpoint: RemoteCheckpoint): Promise<void> {
+  await writeFileAtomic(join(folder, remoteCheckpointFile), `${JSON.stringify(checkpoint, null, 2)}\n`);
+}
+
+/** Reads it; of another model it is refused. Throws `CheckpointError`, `FileError`. */
+export async function readCheckpoint(
+  folder: string,
+  model: Pick<RemoteCheckpoint, "baseModel" | "rank">,
+): Promise<RemoteCheckpoint> {
+  const path = join(folder, remoteCheckpointFile);
+  if (!(await exists(path)))
+    throw new CheckpointError(
+      `${folder} has no ${remoteCheckpointFile}, so that it is no checkpoint of an engine elsewhere; use one of this run, or the embedded engine`,
+    );
+  const parsed = schema.safeParse(await readJson(path));
+  if (!parsed.success) throw new CheckpointError(`${path} is damaged: ${z.prettifyError(parsed.error)}`);
+  const saved = parsed.data;
+  for (const field of ["baseModel", "rank"] as const)
+    if (saved[field] !== model[field])
+      throw new CheckpointError(
+        `${path} is of another model: its ${field} is ${saved[field]}, the engine's ${model[field]}; use the recipe it was made with`,
+      );
+  return saved;
+}
+
+/** Asks the server whether it still has the weights, and of this model. Throws `CheckpointError`. */
+export async function requireOnServer(
+  connection: Connection,
+  folder: string,
+  { path, rank }: RemoteCheckpoint,
+): Promise<void> {
+  let answer: unknown;
+  try {
+    answer = await connection.call({ path: "weights_info", body: { tinker_path: path }, repeat: "always" });
+  } catch (error) {
+    if (!(error instanceof EngineError) || !["gone", "rejected"].includes(error.kind)) throw error;
+    throw new CheckpointError(
+      `${folder} holds ${path}, which ${connection.url} does not have: ${error.message}; start the server with the folder of checkpoints it had`,
+      { cause: error },
+    );
+  }
+  const info = readAnswer(connection, "weights_info", answer);
+  const there = info.is_lora ? (info.lora_rank ?? rank) : 0;
+  if (there !== rank)
+    throw new CheckpointError(`${path} has adapters of rank ${there} on the server, ${rank} was expected`);
+}

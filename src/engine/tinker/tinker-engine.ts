@@ -1,0 +1,366 @@
+/**
+ * The engine contract over the Tinker protocol: a model that is trained and sampled on a server elsewhere. What is trained lies
+ * there; a checkpoint holds its place there and, where the server hands them out, the adapters. There is no critic.
+ */
+import type { Datum } from "../../algorithm/datum.ts";
+import type { Loss } from "../../algorithm/loss.ts";
+import { datumLoss } from "../../algorithm/token-loss.ts";
+import { assert, EngineError } from "../../errors.ts";
+import type { Policy } from "../../rollout/policy.ts";
+import { createLimiter, type Limiter } from "../../shared/concurrency.ts";
+import { type WritableTokenizer, writeTokenizer } from "../../tokenizer/tokenizer-file.ts";
+import type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "../engine.ts";
+import type { BaseLocation } from "../lora-base.ts";
+import { fetchAdapters } from "./adapter-archive.ts";
+import type { Connection } from "./connection.ts";
+import { carriedBatch, directBatch, isDirect } from "./loss-plan.ts";
+import { optimStep } from "./optim-step.ts";
+import { readCheckpoint, requireOnServer, writeCheckpoint } from "./remote-checkpoint.ts";
+import { computeLogprobs, logprobRows, modelReference, snapshotReference } from "./remote-logprobs.ts";
+import type { RemoteModel } from "./remote-model.ts";
+import type { Session } from "./session.ts";
+import { type Sampler, TinkerPolicy } from "./tinker-policy.ts";
+import { chunked, requireSound, type WireBatch } from "./wire-data.ts";
+
+export interface TinkerParts {
+  readonly session: Session;
+  readonly tokenizer: WritableTokenizer;
+  readonly contextLength: number;
+  /** The server's name of the model. */
+  readonly baseModel: string;
+  readonly rank: number;
+  /** Where the base lies for whoever loads the adapters elsewhere. */
+  readonly location: BaseLocation;
+  /** What the probe found, for the contract of the run; absent: it was not asked. */
+  readonly probe?: object | undefined;
+}
+
+export class TinkerEngine implements Engine {
+  readonly tokenizer: WritableTokenizer;
+  readonly contextLength: number;
+  readonly parameterCount = undefined;
+  readonly trainableParameterCount = undefined;
+  readonly #parts: TinkerParts;
+  readonly #connection: Connection;
+  readonly #limiter: Limiter;
+  #model: RemoteModel;
+  /** Counts changes of the weights. */
+  #version = 0;
+  /** Batches since the last step, where the server divides by their number. */
+  #pendingBatches = 0;
+  #samplesInFlight = 0;
+  #sampler: { readonly version: number; readonly opened: Promise<Sampler> } | undefined;
+  /** Whether moments may be other than zero. */
+  #hasMoments = false;
+  #saves = 0;
+
+  private constructor(model: RemoteModel, parts: TinkerParts) {
+    this.#parts = parts;
+    this.#connection = parts.session.connection;
+    this.#model = model;
+    this.tokenizer = parts.tokenizer;
+    this.contextLength = parts.contextLength;
+    this.#limiter = createLimiter(this.#connection.options.concurrency);
+  }
+
+  /** An engine with a fresh model on the server; it closes the session. Throws `EngineError`. */
+  static async create(parts: TinkerParts): Promise<TinkerEngine> {
+    return new TinkerEngine(await parts.session.createModel(parts), parts);
+  }
+
+  /** What the contract of a run says of it, and counts of what was made up for. */
+  describe(): Readonly<Record<string, unknown>> {
+    const { baseModel, rank, probe } = this.#parts;
+    const { url, profile } = this.#connection;
+    return { type: "tinker", url, profile: profile.name, baseModel, rank, ...(probe && { probe }) };
+  }
+
+  get counts() {
+    return this.#connection.counts;
+  }
+
+  policy(): Policy {
+    const { tokenizer, contextLength } = this;
+    const { session, baseModel } = this.#parts;
+    return new TinkerPolicy({
+      connection: this.#connection,
+      tokenizer,
+      contextLength,
+      limiter: this.#limiter,
+      model: `${baseModel} at ${this.#connection.url}`,
+      version: () => this.#version,
+      openSampler: () => this.#openSampler(),
+      sampling: (sampler, work) => this.#whileSampling(sampler, work),
+      closed: session.signal,
+    });
+  }
+
+  async logprobs(batch: readonly Datum[]): Promise<Float32Array[]> {
+    this.#requireSound(batch);
+    return await computeLogprobs(this.#model, batch, this.#limits);
+  }
+
+  async forwardBackward(batch: readonly Datum[], loss: Loss): Promise<LossReport> {
+    this.#requireSound(batch);
+    const { profile } = this.#connection;
+    const trained = batch.filter(({ weights }) => weights.some((weight) => weight !== 0));
+    if (trained.length === 0)
+      return {
+        loss: 0,
+        logprobs: batch.map(({ targets }) => new Float32Array(targets.length)),
+        paddedTokens: 0,
+      };
+    this.#requireOneBatch();
+    await this.#parts.session.remember();
+    const model = this.#model;
+    const wire = isDirect(loss, trained, profile)
+      ? directBatch(loss, trained, profile)
+      : carriedBatch(
+          loss,
+          { batch: trained, current: await computeLogprobs(model, trained, this.#limits) },
+          profile,
+        );
+    this.#pendingBatches++;
+    const rows = await this.#post(model, wire, trained);
+    return reportOf(batch, { trained, rows, loss });
+  }
+
+  /** Chunk after chunk is posted; their results are waited for together. */
+  async #post(model: RemoteModel, wire: WireBatch, trained: readonly Datum[]): Promise<Float32Array[]> {
+    const answers = await Promise.all(
+      chunked(wire, this.#limits).map((forward_backward_input) =>
+        model.run("forward_backward", {
+          forward_backward_input: { ...forward_backward_input, data: [...forward_backward_input.data] },
+        }),
+      ),
+    );
+    return logprobRows(this.#connection, answers, trained);
+  }
+
+  get #limits() {
+    const { profile, options } = this.#connection;
+    return { chunkBytes: options.chunkBytes ?? profile.chunkBytes, chunkDatums: profile.chunkDatums };
+  }
+
+  #requireSound(batch: readonly Datum[]): void {
+    const { vocabularySize } = this.tokenizer;
+    for (const [index, datum] of batch.entries())
+      requireSound(datum, index, { vocabularySize, contextLength: this.contextLength });
+  }
+
+  /** Where the gradient is divided by the number of sequences of a step, it must be known when the first is sent. */
+  #requireOneBatch(): void {
+    const { reduction, title } = this.#connection.profile;
+    if (reduction === "sum" || this.#pendingBatches === 0) return;
+    throw new EngineError(
+      `${title} averages the gradient over all sequences of a step, so that one step has one batch here; call step between two`,
+    );
+  }
+
+  async step(options: AdamOptions): Promise<StepReport> {
+    this.#requireNoSampling("a step");
+    this.#requireKnown(options);
+    this.#changed();
+    this.#hasMoments = true;
+    this.#pendingBatches = 0;
+    return { gradientNorm: await optimStep(this.#model, options) };
+  }
+
+  #requireKnown(options: AdamOptions): void {
+    const { adamMissing, title } = this.#connection.profile;
+    for (const field of adamMissing)
+      if (options[field] !== 0)
+        throw new EngineError(`${title} does not know ${field}; set it to 0 in the stage's optimizer`);
+  }
+
+  /** The weights changed, or are about to. */
+  #changed(): void {
+    this.#version++;
+    this.#sampler = undefined;
+  }
+
+  #requireNoSampling(what: string): void {
+    const { keepsSnapshots, title } = this.#connection.profile;
+    if (keepsSnapshots || this.#samplesInFlight === 0) return;
+    throw new EngineError(
+      `${title} would overwrite the weights with those of the ${this.#samplesInFlight} samples in flight; wait for them before ${what}`,
+      { kind: "stale" },
+    );
+  }
+
+  /** A snapshot of the weights of now, made once for each version. */
+  async #openSampler(): Promise<Sampler> {
+    const version = this.#version;
+    if (this.#sampler?.version !== version) {
+      const opened = this.#makeSampler(version);
+      this.#sampler = { version, opened };
+      opened.catch(() => {
+        if (this.#sampler?.opened === opened) this.#sampler = undefined;
+      });
+    }
+    return await this.#sampler.opened;
+  }
+
+  async #makeSampler(version: number): Promise<Sampler> {
+    const { session } = this.#parts;
+    const path = "save_weights_for_sampler";
+    // Posted at once: a step that is called next must come after it.
+    const saved = this.#model.run(path, { sampling_session_seq_id: session.nextSampler() });
+    await session.remember();
+    const answer = await saved;
+    const sessionId = answer.sampling_session_id;
+    if (typeof sessionId !== "string")
+      throw this.#connection.error({ path }, "expected a sampling_session_id, got none", "malformed");
+    return { sessionId, version, seqId: this.#numbering() };
+  }
+
+  /** Counts calls, or episodes where a router finds its cache by them. */
+  #numbering(): Sampler["seqId"] {
+    let next = 0;
+    const episodes = new Map<string, number>();
+    const isSticky = this.#connection.profile.sampleIds === "sticky";
+    return (episode) => {
+      if (!isSticky || episode === undefined) return next++;
+      const known = episodes.get(episode) ?? next++;
+      episodes.set(episode, known);
+      return known;
+    };
+  }
+
+  async #whileSampling<T>(sampler: Sampler, work: () => Promise<T>): Promise<T> {
+    const { keepsSnapshots, title } = this.#connection.profile;
+    if (!keepsSnapshots && sampler.version !== this.#version)
+      throw new EngineError(
+        `the weights changed ${this.#version - sampler.version} times since this policy was made, and on ${title} sampling from older ones overwrites them; take the engine's policy anew`,
+        { kind: "stale" },
+      );
+    this.#samplesInFlight++;
+    try {
+      return await work();
+    } finally {
+      this.#samplesInFlight--;
+    }
+  }
+
+  async resetOptimizer(): Promise<void> {
+    if (!this.#hasMoments) return;
+    const { profile } = this.#connection;
+    if (!profile.resetsOptimizer)
+      throw new EngineError(
+        `${profile.title} cannot reset the optimiser; carry it over between stages (carry: [optimizer])`,
+      );
+    const path = await this.#saveWeights("reset");
+    await this.#replaceModel(path, { optimizer: false });
+    this.#hasMoments = false;
+  }
+
+  /** Keeps weights and moments on the server; a name that is taken, as after a lost acknowledgement, gives way to the next. */
+  async #saveWeights(label: string): Promise<string> {
+    const { retries } = this.#connection.options;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return (await this.#model.run("save_weights", { path: `${label}-${++this.#saves}` })).path;
+      } catch (error) {
+        const isTaken = error instanceof EngineError && (error.kind === "conflict" || error.kind === "lost");
+        if (!isTaken || attempt >= retries) throw error;
+        this.#connection.count("retries");
+      }
+    }
+  }
+
+  async save(folder: string): Promise<void> {
+    const { baseModel, rank, location } = this.#parts;
+    const { profile, url, options } = this.#connection;
+    const path = await this.#saveWeights("checkpoint");
+    if (options.downloadAdapters && profile.hasArchive && rank > 0) {
+      const checkpoint = `adapters-${this.#saves}`;
+      await this.#model.run("save_weights_for_sampler", { path: checkpoint });
+      await fetchAdapters(this.#connection, { modelId: this.#model.id, checkpoint, folder, location });
+    }
+    await writeTokenizer(folder, this.tokenizer);
+    // Last: with it the folder is a checkpoint.
+    await writeCheckpoint(folder, {
+      path,
+      url,
+      profile: profile.name,
+      baseModel,
+      rank,
+      hasMoments: this.#hasMoments,
+    });
+  }
+
+  async load(folder: string): Promise<void> {
+    const { baseModel, rank } = this.#parts;
+    const saved = await readCheckpoint(folder, { baseModel, rank });
+    await requireOnServer(this.#connection, folder, saved);
+    this.#requireNoSampling("loading");
+    await this.#replaceModel(saved.path, { optimizer: true });
+    this.#hasMoments = saved.hasMoments;
+  }
+
+  /** A new model with what lies at `path` takes the place of the one before. */
+  async #replaceModel(path: string, { optimizer }: { readonly optimizer: boolean }): Promise<void> {
+    const { session } = this.#parts;
+    const before = this.#model;
+    const isAlone = this.#connection.profile.models === "one";
+    this.#changed();
+    if (isAlone) await session.unload(before);
+    const model = await session.createModel(this.#parts);
+    try {
+      await model.run("load_weights", { path, optimizer });
+    } catch (error) {
+      await session.unload(model).catch(() => undefined);
+      throw error;
+    }
+    this.#model = model;
+    this.#pendingBatches = 0;
+    if (!isAlone) await session.unload(before);
+  }
+
+  async snapshot(): Promise<ReferencePolicy> {
+    const { reference, title } = this.#connection.profile;
+    const { session } = this.#parts;
+    if (reference === "none") throw new EngineError(`${title} has no frozen reference policy; leave kl out`);
+    if (reference === "model") {
+      const path = await this.#saveWeights("reference");
+      const frozen = await session.createModel(this.#parts);
+      await frozen.run("load_weights", { path, optimizer: false });
+      return modelReference(frozen, (batch) => this.#requireSound(batch), this.#limits);
+    }
+    const name = `reference-${++this.#saves}`;
+    const kept = await this.#model.run("save_weights_for_sampler", { path: name });
+    assert(typeof kept.path === "string", "a snapshot with a name has a path");
+    return await snapshotReference(session, kept.path, {
+      requireSound: (batch) => this.#requireSound(batch),
+      limiter: this.#limiter,
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#parts.session.close();
+  }
+}
+
+function reportOf(
+  batch: readonly Datum[],
+  {
+    trained,
+    rows,
+    loss,
+  }: { readonly trained: readonly Datum[]; readonly rows: readonly Float32Array[]; readonly loss: Loss },
+): LossReport {
+  const found = new Map(trained.map((datum, index) => [datum, rows[index] as Float32Array]));
+  let sum = 0;
+  const logprobs = batch.map((datum) => {
+    const row = found.get(datum);
+    if (row === undefined) return new Float32Array(datum.targets.length);
+    sum += datumLoss(loss, datum, row).loss;
+    return row.map((value, t) => (datum.weights[t] === 0 ? 0 : value));
+  });
+  // How a server pads is its own affair; what was asked for is counted.
+  return {
+    loss: sum,
+    logprobs,
+    paddedTokens: trained.reduce((total, { inputs }) => total + inputs.length, 0),
+  };
+}

@@ -1,0 +1,172 @@
+/**
+ * From a recipe to an engine elsewhere: the connection, the tokenizer, which model the server has, and the probe, whose verdict
+ * the contract of the run keeps; a run that is resumed does not ask again.
+ */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Recipe } from "../config/recipe.ts";
+import type { TinkerEngine } from "../engine/tinker/tinker-engine.ts";
+import type { TinkerOptions } from "../engine/tinker/tinker-options.ts";
+import { ConfigError, EngineError } from "../errors.ts";
+import { exists } from "../shared/files.ts";
+import type { WritableTokenizer } from "../tokenizer/tokenizer-file.ts";
+import type { Watcher } from "./hub-settings.ts";
+import { processWorld } from "./world.ts";
+
+export interface TinkerSetting extends Watcher {
+  /** The run folder, which may not be there yet: names of models to unload after a crash are kept in it. */
+  readonly folder?: string;
+  /** False: nothing will be trained, so that the server is not probed. */
+  readonly isTraining?: boolean;
+}
+
+/** Beside `recipe.yaml`: models on the server that must be unloaded if this run crashes. */
+const noteFile = "remote-models.json";
+
+/** Throws `ConfigError` for what does not fit, `EngineError`, `FileError`, or the signal's reason. */
+export async function openTinker(
+  { engine: options, model, seed }: Recipe & { readonly engine: TinkerOptions },
+  setting: TinkerSetting = {},
+): Promise<TinkerEngine> {
+  const { signal, note, folder, isTraining = true } = setting;
+  const { Connection } = await import("../engine/tinker/connection.ts");
+  const { Session } = await import("../engine/tinker/session.ts");
+  const { TinkerEngine } = await import("../engine/tinker/tinker-engine.ts");
+  const { probe, serverModel } = await import("../engine/tinker/probe.ts");
+  const connection = new Connection(options, processWorld(setting));
+  note?.(`connecting to ${connection.profile.title} at ${connection.url}`);
+  const notePath = folder === undefined ? {} : { note: join(folder, noteFile) };
+  const session = await Session.open(connection, { seed: seed % 2 ** 31, ...notePath }, signal ?? undefined);
+  try {
+    const told = await serverModel(connection, options.baseModel);
+    const baseModel = told.name;
+    const source = options.tokenizer ?? (model.type === "pretrained" ? model.source : undefined);
+    const found = await openTokenizer(source, { connection, setting });
+    const contextLength = options.contextLength ?? told.contextLength ?? found.contextLength;
+    if (contextLength === undefined)
+      throw new ConfigError(
+        "neither the server nor a config.json beside the tokenizer says how long a sequence may be; say it",
+        { path: "engine.contextLength" },
+      );
+    const wanted = { baseModel, rank: options.rank };
+    const known = folder === undefined ? undefined : await probedBefore(folder);
+    const verdict = known ?? (isTraining ? await probe(session, wanted, found.tokenizer) : undefined);
+    if (verdict !== undefined) requireSound(verdict, note);
+    const location = await locationOf(source, baseModel);
+    const { tokenizer } = found;
+    return await TinkerEngine.create({
+      session,
+      tokenizer,
+      contextLength,
+      ...wanted,
+      location,
+      probe: verdict,
+    });
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
+/** What the probe says of a server alone, without a recipe. Throws `EngineError`, `ConfigError`, or the signal's reason. */
+export async function examineServer(
+  options: TinkerOptions,
+  setting: Watcher = {},
+): Promise<{ readonly baseModel: string; readonly verdict: Verdict }> {
+  const { Connection } = await import("../engine/tinker/connection.ts");
+  const { Session } = await import("../engine/tinker/session.ts");
+  const { probe, serverModel } = await import("../engine/tinker/probe.ts");
+  const { fetchTokenizer } = await import("../engine/tinker/remote-tokenizer.ts");
+  const connection = new Connection(options, processWorld(setting));
+  const session = await Session.open(connection, { seed: 1 }, setting.signal ?? undefined);
+  try {
+    const { name: baseModel } = await serverModel(connection, options.baseModel);
+    const tokenizer =
+      options.tokenizer === undefined
+        ? await fetchTokenizer(connection)
+        : (await openTokenizer(options.tokenizer, { connection, setting })).tokenizer;
+    const verdict = await probe(session, { baseModel, rank: options.rank }, tokenizer);
+    return { baseModel, verdict };
+  } finally {
+    await session.close();
+  }
+}
+
+type Verdict = Awaited<ReturnType<typeof import("../engine/tinker/probe.ts").probe>>;
+
+/** Says what the probe found. Throws `EngineError` where the server does not do what its profile says. */
+function requireSound(verdict: Verdict, note: Watcher["note"]): void {
+  note?.(`probe: ${probeText(verdict)}`);
+  if (verdict.ok) return;
+  throw new EngineError(
+    `the server is not what engine.profile says: ${verdict.problems.join("; ")}; choose the profile of the program that serves`,
+    { kind: "rejected" },
+  );
+}
+
+/** The verdict in a sentence. */
+export function probeText(verdict: Verdict): string {
+  const { maskWithoutEffect, reduction, samplingDifference, sameTokenizer } = verdict;
+  const tokenizer = sameTokenizer === null ? "not compared" : sameTokenizer ? "equal" : "different";
+  return `masked positions ${maskWithoutEffect ? "have no effect" : "change the gradient"}, reduction ${reduction}, sampling differs from a forward pass by ${samplingDifference.toExponential(1)}, tokenizer ${tokenizer}`;
+}
+
+const contractSchema = z.looseObject({
+  engine: z.looseObject({ probe: z.looseObject({ ok: z.literal(true) }) }),
+});
+
+/** What the contract of a run that is resumed says. */
+async function probedBefore(folder: string): Promise<Verdict | undefined> {
+  const path = join(folder, "contract.json");
+  if (!(await exists(path))) return undefined;
+  const parsed = contractSchema.safeParse(JSON.parse(await readFile(path, "utf8")));
+  return parsed.success ? (parsed.data.engine.probe as unknown as Verdict) : undefined;
+}
+
+interface FoundTokenizer {
+  readonly tokenizer: WritableTokenizer;
+  /** Of a `config.json` beside it. */
+  readonly contextLength?: number;
+}
+
+/** The tokenizer at `source`, else the server's own. Throws `ConfigError` where there is neither. */
+async function openTokenizer(
+  source: string | undefined,
+  {
+    connection,
+    setting,
+  }: {
+    readonly connection: import("../engine/tinker/connection.ts").Connection;
+    readonly setting: TinkerSetting;
+  },
+): Promise<FoundTokenizer> {
+  const { fetchTokenizer } = await import("../engine/tinker/remote-tokenizer.ts");
+  if (source === undefined) {
+    const tokenizer = await fetchTokenizer(connection);
+    if (tokenizer !== undefined) return { tokenizer };
+    throw new ConfigError(
+      `${connection.url} does not hand out its tokenizer; name the one of its model: a folder, or hf:owner/name`,
+      { path: "engine.tokenizer" },
+    );
+  }
+  const { locateTokenizer } = await import("../engine/model-source.ts");
+  const { readTokenizer } = await import("../tokenizer/tokenizer-file.ts");
+  const path = await locateTokenizer(source, processWorld(setting).hub);
+  return { tokenizer: await readTokenizer(path), ...(await contextOf(join(path, "config.json"))) };
+}
+
+const configSchema = z.looseObject({ max_position_embeddings: z.int().min(2) });
+
+async function contextOf(path: string): Promise<{ readonly contextLength?: number }> {
+  if (!(await exists(path))) return {};
+  const parsed = configSchema.safeParse(JSON.parse(await readFile(path, "utf8")));
+  return parsed.success ? { contextLength: parsed.data.max_position_embeddings } : {};
+}
+
+/** Where the base of the adapters lies, for `adapter_config.json`: as the tokenizer was found, else as the server names it. */
+async function locationOf(source: string | undefined, baseModel: string) {
+  if (source === undefined) return { base_model_name_or_path: baseModel, revision: null };
+  const { locationOfBase } = await import("../engine/lora-base.ts");
+  return await locationOfBase(source);
+}
