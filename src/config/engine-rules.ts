@@ -115,10 +115,10 @@ function checkReinforcement(
       ["algorithm", "kl"],
       `${profile.title} has no frozen reference policy to compare with; leave kl out`,
     );
-  if (maxStaleness > 0 && !profile.keepsSnapshots)
+  if (maxStaleness > 0 && profile.name === "verl-tinker")
     report(
       ["maxStaleness"],
-      `${profile.title} does not keep the weights of earlier steps for sampling; leave it at 0`,
+      `nothing is known of ${profile.title} sampling between a gradient and its step; leave it at 0`,
     );
   if (profile.sampledLogprobs === "raw") return;
   const plain = { temperature: 1, topP: 1, topK: 0 } as const;

@@ -130,6 +130,27 @@ export const reinforcementStageSchema = z.strictObject({
     .int()
     .min(1)
     .describe("Questions sampled for one step; times algorithm.groupSize trajectories."),
+  maxStaleness: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      "Steps by which the weights that sample may be older than those that are trained. 0: a step samples, then updates. Above: so many later steps are sampled while an update runs, each turn with the newest weights, and the ratio of the loss corrects for the difference (docs/cluster.md); the embedded engine, which does one at a time, refuses it.",
+    ),
+  maxInFlight: z
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      "Most episodes at once; absent: as many as one step has. With `maxStaleness` those of later steps take the places that become free.",
+    ),
+  episodeRetries: z
+    .int()
+    .min(0)
+    .default(2)
+    .describe(
+      "How often an episode that retriever or policy failed is played again, with its seed, before it is dropped and counted.",
+    ),
   schedule,
   optimizer,
   algorithm: algorithmOptionsSchema.prefault({}).describe("From rewards to the loss."),

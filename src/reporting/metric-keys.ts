@@ -109,6 +109,24 @@ const described = {
     "Groups without signal (all rewards equal; in rejection sampling, none good enough), of all groups.",
   ],
   "group/failed": ["share", "Trajectories lost to a failure of retriever or policy, of all trajectories."],
+  "group/retried": [
+    "count",
+    "Failures of retriever or policy after which an episode was played again, at most `episodeRetries` times each.",
+  ],
+  "staleness/mean": [
+    "steps",
+    "Steps by which the weights that sampled were older than those that are trained, mean over sampled tokens; with `maxStaleness` only.",
+  ],
+  "staleness/max": ["steps", "The same of the oldest turn."],
+  "staleness/klDivergence": [
+    "nats",
+    "Estimate (k3) of the divergence from the older weights that sampled to those before the update, per policy token; in steps that trained on older samples, in place of `parity/`.",
+  ],
+  "staleness/ratioMean": [
+    "1",
+    "Mean probability ratio of the weights before the update to those that sampled.",
+  ],
+  "staleness/ratioMax": ["1", "Largest such ratio."],
   "parity/maxLogprobDifference": [
     "nats",
     "Largest difference between the log-probability at sampling and in the training graph before the update.",
@@ -195,7 +213,7 @@ const described = {
   "evaluation/score": ["share", "Held-out questions whose answer the planner's judge takes for right."],
   "evaluation/totalTokens": [
     "tokens",
-    "Tokens that a planner sampled and its generator read and wrote, mean over held-out questions.",
+    "Tokens that the agent wrote, and that a generator and a ranker read and wrote, mean over held-out questions.",
   ],
   "evaluation/searches": ["searches/question", "Mean searches on held-out questions."],
   "evaluation/answerRetrieved": ["share", "Held-out questions to which a search found a gold answer."],

@@ -63,6 +63,7 @@ const segmentSchema = z.object({
   text: z.string(),
   tokens: z.array(z.int()),
   logprobs: z.exactOptional(z.array(z.number())),
+  weightsStep: z.exactOptional(z.int()),
   pieces: z.exactOptional(z.array(z.string())),
 });
 const turnSchema = z.object({
@@ -98,6 +99,7 @@ const assessmentSchema = z.object({
   grade: z.exactOptional(z.number()),
   isGradeUnreadable: z.exactOptional(z.boolean()),
   usage: usageSchema,
+  ms: z.exactOptional(z.number()),
 });
 
 /** The form on disk; unknown keys of later versions are left out when read. */
@@ -117,7 +119,15 @@ export const storedTrajectorySchema = z
     usage: z.exactOptional(usageSchema),
     generated: z.exactOptional(generatedSchema),
     assessment: z.exactOptional(assessmentSchema),
-    ranking: z.exactOptional(z.object({ turn: z.int(), place: z.int(), query: z.string(), count: z.int() })),
+    ranking: z.exactOptional(
+      z.object({
+        turn: z.int(),
+        place: z.int(),
+        query: z.string(),
+        count: z.int(),
+        grade: z.exactOptional(z.number()),
+      }),
+    ),
     time: z.object({ policyMs: z.number(), retrievalMs: z.number(), totalMs: z.number() }),
     reward: z.exactOptional(z.number()),
     advantage: z.exactOptional(z.number()),

@@ -239,7 +239,7 @@ class Episode {
   }
 
   /** A policy that reports no ids (a remote one) gets those of its text; then they are not what it sampled, and it has no log-probabilities. */
-  #appendCompletion({ text, tokens, logprobs }: Completion): void {
+  #appendCompletion({ text, tokens, logprobs, weightsStep }: Completion): void {
     assert(
       logprobs === undefined || logprobs.length === tokens?.length,
       `${logprobs?.length} log-probabilities belong to ${tokens?.length} tokens`,
@@ -249,6 +249,7 @@ class Episode {
       text,
       tokens: tokens ?? this.#encode(text),
       ...(logprobs === undefined ? {} : { logprobs }),
+      ...(weightsStep === undefined ? {} : { weightsStep }),
     });
   }
 

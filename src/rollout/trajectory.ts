@@ -16,6 +16,8 @@ export interface Segment {
   readonly tokens: readonly number[];
   /** Policy segments only: log-probability of each token when it was sampled. */
   readonly logprobs?: readonly number[];
+  /** Policy segments sampled ahead of training: steps of the stage behind the weights that sampled, at least. */
+  readonly weightsStep?: number;
 }
 
 export type { Turn };
@@ -30,7 +32,7 @@ export interface GeneratedAnswer {
   readonly ms: number;
 }
 
-/** What judges found out about an episode of a planner; scores are 1 for right and 0 for wrong. */
+/** What judges found out about an episode; scores are 1 for right and 0 for wrong. */
 export interface Assessment {
   /** Of the answer, by the judge. */
   readonly score: 0 | 1;
@@ -50,6 +52,8 @@ export interface Assessment {
   readonly isGradeUnreadable?: boolean;
   /** What judging cost, and what the generator's answers without a planner did; 0 where they were known already. */
   readonly usage: PolicyUsage;
+  /** Time waited for both; absent in older records. */
+  readonly ms?: number;
 }
 
 export interface Trajectory {
@@ -66,7 +70,7 @@ export interface Trajectory {
   readonly failure?: string;
   /** Mode planner: the generator's answer; absent where it was never called. */
   readonly generated?: GeneratedAnswer;
-  /** Mode planner: what the episode is judged by, once it was. */
+  /** What judges say of the episode, once it was judged. */
   readonly assessment?: Assessment;
   /** What the policy's calls came to; absent in older records. */
   readonly usage?: PolicyUsage;
@@ -87,4 +91,6 @@ export interface RankingLink {
   readonly query: string;
   /** Passages that were asked for. */
   readonly count: number;
+  /** What a judge gave a valid ranking, 0 to 1; absent where none was asked. */
+  readonly grade?: number;
 }

@@ -24,17 +24,24 @@ import { UpdateMetrics } from "./update-metrics.ts";
 type PpoStage = ReinforcementStage & { readonly algorithm: PpoOptions };
 type Sound = { readonly trajectory: Trajectory; readonly reward: number };
 
+interface CriticSample {
+  readonly step: number;
+  readonly sampled: readonly RewardedTrajectory[];
+  /** Whether some of it was sampled with older weights than those of now. */
+  readonly isStale?: boolean | undefined;
+}
+
 /** Trains on all trajectories that the world did not fail. */
 export async function criticUpdate(
   lesson: Lesson,
   stage: PpoStage,
-  { step, sampled }: { readonly step: number; readonly sampled: readonly RewardedTrajectory[] },
+  { step, sampled, isStale }: CriticSample,
 ): Promise<StepUpdate> {
   const { critic } = lesson;
   assert(critic, `the stage ${stage.name} has a critic`);
   const sound = soundTrajectories(sampled);
   const data = await estimate(lesson, critic, { stage, sound });
-  const row = await learn(lesson, critic, { stage, step, data });
+  const row = await learn(lesson, critic, { stage, step, data, isStale });
   return { groups: reportOf(sound, { failed: sampled.length - sound.length, data }), row };
 }
 
@@ -61,7 +68,12 @@ async function estimate(
 async function learn(
   lesson: Lesson,
   critic: Critic,
-  { stage, step, data }: { readonly stage: PpoStage; readonly step: number; readonly data: PpoData },
+  {
+    stage,
+    step,
+    data,
+    isStale,
+  }: Pick<CriticSample, "step" | "isStale"> & { readonly stage: PpoStage; readonly data: PpoData },
 ): Promise<StepUpdate["row"]> {
   const { engine } = lesson;
   const { algorithm, optimizer, steps } = stage;
@@ -73,6 +85,7 @@ async function learn(
     learningRate: rate,
     kl: algorithm.kl,
     policy: engine.policy().identity,
+    isStale,
   });
   const criticMetrics = new CriticMetrics(data.critic, {
     loss: criticLoss(algorithm),

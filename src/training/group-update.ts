@@ -17,25 +17,31 @@ interface GroupSample {
   readonly sampled: readonly RewardedTrajectory[];
   /** Calls of a ranker that the same weights learn from. */
   readonly rankings?: readonly AdvantagedTrajectory[] | undefined;
+  /** Whether some of it was sampled with older weights than those of now. */
+  readonly isStale?: boolean | undefined;
 }
 
 /** Updates on minibatches of what the groups left; nothing happens when no group has a signal. */
 export async function groupUpdate(
   lesson: Lesson,
   stage: ReinforcementStage & { readonly algorithm: GrpoOptions },
-  { step, sampled, rankings = [] }: GroupSample,
+  { step, sampled, rankings = [], isStale }: GroupSample,
 ): Promise<StepUpdate> {
   const groups = advantagesByGroup(sampled, stage.algorithm);
   const data = await policyData(lesson, stage.algorithm, groups.trajectories);
   data.push(...(await policyData(lesson, { maskRetrieved: true }, rankings)));
-  return { groups, row: await updateOn(lesson, stage, { step, data }) };
+  return { groups, row: await updateOn(lesson, stage, { step, data, isStale }) };
 }
 
 /** One update for each minibatch of `data`; returns what makes the metrics, given the seconds it took. */
 export async function updateOn(
   { engine, seed, stepsCarried }: Lesson,
   stage: ReinforcementStage & { readonly algorithm: GrpoOptions },
-  { step, data }: { readonly step: number; readonly data: readonly Datum[] },
+  {
+    step,
+    data,
+    isStale,
+  }: { readonly step: number; readonly data: readonly Datum[]; readonly isStale?: boolean | undefined },
 ): Promise<StepUpdate["row"]> {
   const { algorithm, optimizer } = stage;
   const loss = policyLoss(algorithm);
@@ -45,6 +51,7 @@ export async function updateOn(
     learningRate: rate,
     kl: algorithm.kl,
     policy: engine.policy().identity,
+    isStale,
   });
   const batches = minibatches(data, {
     size: algorithm.minibatchSize ?? Math.max(1, data.length),

@@ -18,17 +18,18 @@ const bestWindow = 5;
 /**
  * After how many steps the weights were at their best. What a step measures is due to the weights before it, so this
  * is the step before the end of the best moving average of the reward, or before the last one where none is given;
- * what the last step made of the weights is not known yet.
+ * what the last step made of the weights is not known yet. Where older weights sampled, it is earlier by their age.
  */
 export function bestStep(history: readonly MetricRow[]): number {
-  let best = { step: history.at(-1)?.step ?? 1, average: Number.NEGATIVE_INFINITY };
+  let best = { row: history.at(-1), average: Number.NEGATIVE_INFINITY };
   for (let end = Math.min(bestWindow, history.length); end <= history.length; end++) {
     const rewards = history.slice(Math.max(0, end - bestWindow), end).map((row) => row["reward/mean"]);
     if (rewards.length === 0 || rewards.some((reward) => reward === undefined)) continue;
     const average = rewards.reduce<number>((sum, reward) => sum + (reward as number), 0) / rewards.length;
-    if (average >= best.average) best = { step: (history[end - 1] as MetricRow).step, average };
+    if (average >= best.average) best = { row: history[end - 1], average };
   }
-  return best.step - 1;
+  const { step, "staleness/max": age = 0 } = best.row ?? { step: 1 };
+  return Math.max(0, step - 1 - age);
 }
 
 function healthOf(row: MetricRow): StepHealth {

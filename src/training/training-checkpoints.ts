@@ -7,6 +7,7 @@ import type { Critic } from "../engine/engine.ts";
 import { InterruptedError } from "../errors.ts";
 import { loadRanker, saveRanker } from "./opened-ranker.ts";
 import { lastStep, totalSteps } from "./position.ts";
+import { EpisodesFailedError } from "./sample-groups.ts";
 import { criticFolder } from "./stage-critic.ts";
 import type { TrainingParts } from "./training-input.ts";
 
@@ -87,13 +88,17 @@ export class TrainingCheckpoints {
     return run.checkpointFolder(good ?? 0);
   }
 
-  /** Runs work that changes no weights when it is aborted; then the state is saved and the user told how to go on. */
+  /**
+   * Runs work that changes no weights when it is aborted, or when all its episodes fail; then the state is saved, and on an
+   * abort the user told how to go on.
+   */
   async savedWhenAborted<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     try {
       return await work();
     } catch (error) {
+      const isUntouched = signal?.aborted || error instanceof EpisodesFailedError;
+      if (isUntouched && this.#saved !== this.#done) await this.save();
       if (!signal?.aborted) throw error;
-      if (this.#saved !== this.#done) await this.save();
       throw new InterruptedError(
         `stopped after step ${this.#done} of ${totalSteps(this.#recipe)}; go on with: npx forager train --resume ${this.#parts.run.path}`,
         { cause: error },

@@ -7,6 +7,7 @@
  * the same numbers. An interruption discards the step under way and keeps the state before it.
  */
 import type { Stage } from "../config/stage-options.ts";
+import { profiles } from "../engine/tinker/profiles.ts";
 import { TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
@@ -14,6 +15,7 @@ import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
 import { evaluatedStage, stageLength, stepsBefore, totalSteps } from "./position.ts";
 import { reinforcementStep } from "./reinforcement-step.ts";
+import { SampleAhead } from "./sample-ahead.ts";
 import { openCritic } from "./stage-critic.ts";
 import { startRanker } from "./stage-ranker.ts";
 import { openReference } from "./stage-reference.ts";
@@ -32,6 +34,8 @@ export class Training {
   readonly #evaluation: TrainingEvaluation;
   /** Of the stage under way: its critic, its frozen policy, and the steps from which its schedule goes on. */
   #stage: Pick<Lesson, "critic" | "reference" | "stepsCarried" | "ranker"> = {};
+  /** Of the stage under way, where it samples ahead of training. */
+  #ahead: SampleAhead | undefined;
 
   constructor(input: TrainingInput, parts: TrainingParts) {
     this.#input = input;
@@ -78,12 +82,27 @@ export class Training {
     this.#stage = { critic, reference, ranker, stepsCarried: stepsCarried(stages, index, rows) };
     this.#checkpoints.critic = critic;
     try {
-      const history = await this.#runSteps(stage, { start, rows });
+      const history = await this.#samplingAhead(stage, () => this.#runSteps(stage, { start, rows }));
       await this.#chooseWeights(stage, { start, history });
     } finally {
       await critic?.close();
       this.#stage = {};
       this.#checkpoints.critic = undefined;
+    }
+  }
+
+  /** Runs the steps of a stage while those to come are sampled, where it may; nothing is in flight afterwards. */
+  async #samplingAhead<T>(stage: Stage, work: () => Promise<T>): Promise<T> {
+    if (stage.type !== "reinforcement" || stage.maxStaleness === 0) return await work();
+    const { engine } = this.#input.recipe;
+    const keepsSnapshots = engine.type === "tinker" && profiles[engine.profile].keepsSnapshots;
+    const ahead = new SampleAhead(this.#lesson(), stage, { keepsSnapshots });
+    this.#ahead = ahead;
+    try {
+      return await work();
+    } finally {
+      this.#ahead = undefined;
+      await ahead.close();
     }
   }
 
@@ -139,25 +158,25 @@ export class Training {
     await this.#checkpoints.save();
   }
 
+  #lesson(): Lesson {
+    const { recipe, signal, now } = this.#input;
+    const { engine, data, assessor } = this.#parts;
+    const { planner, environment, seed } = recipe;
+    return { engine, data, assessor, planner, environment, seed, now, ...this.#stage, signal };
+  }
+
   /** One step; an interruption during its rollouts leaves the weights as they were before it. */
   async #step(stage: Stage, step: number): Promise<MetricRow> {
-    const { recipe, signal, now, reporter } = this.#input;
-    const { engine, data, run, assessor } = this.#parts;
-    const lesson: Lesson = {
-      engine,
-      data,
-      assessor,
-      planner: recipe.planner,
-      environment: recipe.environment,
-      seed: recipe.seed,
-      now,
-      ...this.#stage,
-      signal,
-    };
+    const { signal, reporter } = this.#input;
+    const { engine, run } = this.#parts;
+    const lesson = this.#lesson();
     return await this.#checkpoints.savedWhenAborted(async () => {
       signal?.throwIfAborted();
       if (stage.type === "supervised") return await supervisedStep(lesson, stage, step);
-      const { row, sampled, rankings } = await reinforcementStep(lesson, stage, step);
+      const { row, sampled, rankings } = await reinforcementStep(lesson, stage, {
+        step,
+        ahead: this.#ahead,
+      });
       await storeSample(run, {
         stage: stage.name,
         step: step + 1,

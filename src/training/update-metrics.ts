@@ -1,6 +1,11 @@
 /** Gathers what the updates of one step measured into metrics. */
 import type { Datum } from "../algorithm/datum.ts";
-import { maxLogprobDifference, policyDiagnostics, referenceKlDivergence } from "../algorithm/diagnostics.ts";
+import {
+  maxLogprobDifference,
+  type PolicyDiagnostics,
+  policyDiagnostics,
+  referenceKlDivergence,
+} from "../algorithm/diagnostics.ts";
 import type { KlTerm, Loss } from "../algorithm/loss.ts";
 import type { Minibatch } from "../algorithm/minibatch.ts";
 import type { LossReport } from "../engine/engine.ts";
@@ -19,6 +24,8 @@ interface UpdateSetting {
   readonly kl: KlTerm | undefined;
   /** Who sampled. */
   readonly policy: PolicyIdentity;
+  /** Whether older weights than those of now sampled some of the data; the loss's ratios correct for it. */
+  readonly isStale?: boolean | undefined;
 }
 
 export class UpdateMetrics {
@@ -31,6 +38,8 @@ export class UpdateMetrics {
   #ratioMax = 1;
   #sampler: { readonly difference: number; readonly klDivergence: number } | undefined;
 
+  #older: PolicyDiagnostics | undefined;
+
   constructor(setting: UpdateSetting) {
     this.#setting = setting;
   }
@@ -38,11 +47,15 @@ export class UpdateMetrics {
   /**
    * Asserts, before the first update, that the trainer computes what the sampler reported. A sampler with rounded weights
    * reports its own log-probabilities, which are the denominator of the loss's ratios; it may only not be too far
-   * away. Throws `TrainingError` when it is.
+   * away. Throws `TrainingError` when it is. Where older weights sampled, the difference is measured and nothing asserted.
    */
   checkSampler(batch: Minibatch, report: LossReport): void {
-    if (this.#sampler !== undefined) return;
-    const { loss, policy } = this.#setting;
+    if (this.#sampler !== undefined || this.#older !== undefined) return;
+    const { loss, policy, isStale } = this.#setting;
+    if (isStale) {
+      this.#older = policyDiagnostics(batch.data, report.logprobs, loss);
+      return;
+    }
     const difference = maxLogprobDifference(batch.data, report.logprobs);
     const { klDivergence } = policyDiagnostics(batch.data, report.logprobs, loss);
     const isNumber = Number.isFinite(report.loss);
@@ -95,6 +108,11 @@ export class UpdateMetrics {
       "ratio/max": this.#ratioMax,
       "rate/tokens": this.#tokens / seconds,
       "loss/padding": paddingShare(this.#tokens, this.#paddedTokens),
+      ...(this.#older && {
+        "staleness/klDivergence": this.#older.klDivergence,
+        "staleness/ratioMean": this.#older.ratioMean,
+        "staleness/ratioMax": this.#older.ratioMax,
+      }),
       ...(this.#sampler && {
         "parity/maxLogprobDifference": this.#sampler.difference,
         "parity/klDivergence": this.#sampler.klDivergence,
