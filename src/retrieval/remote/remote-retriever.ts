@@ -1,10 +1,9 @@
 /**
- * A retriever that another program serves, in any of the dialects of `dialects.ts`. Queries are deduplicated, cut into
- * calls of the batch size and sent with bounded concurrency; one failed call fails the answer and stops the others.
+ * A retriever that another program serves, in any of the dialects of `dialects.ts`. Queries are deduplicated, gathered from
+ * all callers into calls of the batch size and sent with bounded concurrency; one failed call fails whoever shares it.
  * The order of the server is kept; its scores must fall, since a distance taken for a score would go unnoticed.
  */
 import { RetrieverError } from "../../errors.ts";
-import { createLimiter, runTogether } from "../../shared/concurrency.ts";
 import { type Endpoint, endpointOf } from "../../shared/endpoint.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
 import { excerpt, fetchJson, type HttpPolicy, redact } from "../../shared/http.ts";
@@ -13,6 +12,7 @@ import { cachedRetriever } from "../recording/cached-retriever.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import { checkK } from "../retriever.ts";
 import { type Dialect, dialects, type Found, Misfit } from "./dialects.ts";
+import { QueryGatherer } from "./gather-queries.ts";
 import { answerDistinct, sendableQuery } from "./queries.ts";
 import type { RemoteRetrieverOptions } from "./remote-options.ts";
 import { checkHealth, type Facts, statedStats } from "./stated-facts.ts";
@@ -62,7 +62,6 @@ interface Server {
 }
 
 function asker({ dialect, endpoint, policy }: Server, options: RemoteRetrieverOptions, world: NetworkWorld) {
-  const limiter = createLimiter(options.concurrency);
   const call = async (
     queries: readonly string[],
     k: number,
@@ -82,16 +81,10 @@ function asker({ dialect, endpoint, policy }: Server, options: RemoteRetrieverOp
       ),
     );
   };
-  return async (queries: readonly string[], k: number, signal: AbortSignal | undefined) => {
-    const size = dialect.isBatched ? options.batchSize : 1;
-    const batches = Array.from({ length: Math.ceil(queries.length / size) }, (_, index) =>
-      queries.slice(index * size, (index + 1) * size),
-    );
-    const tasks = batches.map(
-      (batch) => (group: AbortSignal) => limiter.run(() => call(batch, k, group), group),
-    );
-    return (await runTogether(tasks, { concurrency: options.concurrency, signal })).flat();
-  };
+  const batchSize = dialect.isBatched ? options.batchSize : 1;
+  const gatherer = new QueryGatherer(call, { batchSize, concurrency: options.concurrency });
+  return (queries: readonly string[], k: number, signal: AbortSignal | undefined) =>
+    gatherer.ask(queries, k, signal);
 }
 
 function scored(found: readonly Found[], options: RemoteRetrieverOptions, url: string): ScoredPassage[] {
