@@ -11,6 +11,7 @@ import { grpoBench } from "./grpo.ts";
 import { lanceBench } from "./lance.ts";
 import { lexicalBench } from "./lexical.ts";
 import { formatBytes } from "./measure.ts";
+import { orchestrationBench } from "./orchestration.ts";
 import { planBench } from "./plan.ts";
 import { quantisationBench } from "./quantisation.ts";
 import { quickstartBench } from "./quickstart.ts";
@@ -26,6 +27,7 @@ const benches: readonly Bench[] = [
   grpoBench,
   lanceBench,
   lexicalBench,
+  orchestrationBench,
   planBench,
   quantisationBench,
   quickstartBench,
@@ -37,7 +39,7 @@ const benches: readonly Bench[] = [
 
 function usage(): string {
   const lines = benches.map(
-    (bench) => `  ${bench.name.padEnd(10)} ${bench.about}\n             ${bench.options}`,
+    (bench) => `  ${bench.name.padEnd(13)} ${bench.about}\n                ${bench.options}`,
   );
   return `Usage: npm run bench -- NAME [options] [--json]\n\n${lines.join("\n")}\n`;
 }
