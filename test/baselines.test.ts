@@ -6,11 +6,22 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { RunFolder } from "../src/reporting/run-folder.ts";
 import { runForTest, type TestRun } from "./run-cli.ts";
 import { tinyRecipe } from "./tiny-recipe.ts";
 
 const recipes = join(import.meta.dirname, "..", "recipes", "baselines");
-const names = ["cot", "direct", "ircot", "r1", "rag", "rejection-sampling", "search-o1", "sft"];
+const names = [
+  "cot",
+  "direct",
+  "ircot",
+  "r1",
+  "rag",
+  "rejection-sampling",
+  "search-o1",
+  "self-planner",
+  "sft",
+];
 const recipe = (name: string): string => join(recipes, `${name}.yaml`);
 
 let folder: string;
@@ -103,6 +114,68 @@ test.each(["direct", "cot", "rag", "ircot", "search-o1"])("%s answers ten questi
   expect(run.json).toMatchObject({ n: 10, failed: 0, contract: { n: 10, split: "test" } });
 });
 
+test("a generator that plans for itself answers ten questions, is judged by itself, and all of it is recorded", async () => {
+  const planner = (out: string, ...more: readonly string[]) =>
+    evaluated(
+      "self-planner",
+      ...set("environment.maxSearches=2", `generator.model=${at("agent")}`, "generator.maxAnswerTokens=8"),
+      ...set("planner.judge.maxTokens=4", ...more),
+      ...["--out", at(out)],
+    );
+  const own = await planner("self.json", `recordPolicy=${at("policy.jsonl")}`);
+  expect(own.code, own.stderr).toBe(0);
+  expect(own.json).toMatchObject({
+    n: 10,
+    planner: { score: expect.any(Number), judgeUnreadable: expect.any(Number) },
+    cost: {
+      pricing: "unpriced",
+      parts: {
+        agent: { calls: expect.any(Number) },
+        generator: { calls: 10 },
+        judge: { calls: expect.any(Number) },
+      },
+    },
+  });
+  const checkpoint = await (await RunFolder.open(at("agent"))).latestCheckpoint();
+  const again = await planner(
+    "replayed.json",
+    `generator.model={ type: replay, file: ${at("policy.generator.jsonl")}, tokenizer: ${checkpoint?.path} }`,
+  );
+  expect(again.code, again.stderr).toBe(0);
+  const items = async (name: string): Promise<unknown[]> =>
+    JSON.parse(await readFile(at(name), "utf8")).items.map(({ answer, score }: Record<string, unknown>) => ({
+      answer,
+      score,
+    }));
+  expect(await items("replayed.json")).toEqual(await items("self.json"));
+});
+
+test("answers of any baseline are judged beside exact match, by a rule or a model", async () => {
+  const rule = await evaluated(
+    "direct",
+    ...set("evaluation.judge={ rule: coverExactMatch }"),
+    "--out",
+    at("rule.json"),
+  );
+  expect(rule.json).toMatchObject({
+    score: expect.any(Number),
+    contract: { answerJudge: { judge: "coverExactMatch" } },
+  });
+  const judge = `evaluation.judge={ type: model, model: ${at("agent")}, maxTokens: 4 }`;
+  const model = await evaluated("direct", ...set(judge), "--out", at("judged.json"));
+  expect(model.code, model.stderr).toBe(0);
+  const { items, cost } = JSON.parse(await readFile(at("judged.json"), "utf8"));
+  const answered = items.filter(({ answer }: { answer?: string }) => answer !== undefined).length;
+  expect(cost.parts.judge?.calls ?? 0).toBe(answered);
+  const nobody = await evaluated(
+    "direct",
+    ...set("evaluation.judge={ type: model }"),
+    "--out",
+    at("nobody.json"),
+  );
+  expect(nobody.stderr).toMatch(/evaluation\.judge\.model.*name one/);
+});
+
 test("benchmarks are asked by name, each with its split, and gold answers that cannot score are refused", async () => {
   const question = (id: string, text: string, gold: string): string =>
     `${JSON.stringify({ id, question: text, golden_answers: [gold] })}\n`;
@@ -176,7 +249,11 @@ test("one table of all accounts for what is broken, keeps what is measured, and 
   expect((await runForTest(...call)).stderr).toContain("agent is measured already");
   const markdown = await readFile(at("table/table.md"), "utf8");
   for (const name of ["agent", "direct", "rag", "nowhere"]) expect(markdown).toContain(`- ${name}\\:`);
-  expect(await readFile(at("table/table.csv"), "utf8")).toMatch(/^method,set,n,failed,em,/);
+  expect(await readFile(at("table/table.csv"), "utf8")).toMatch(
+    /^method,set,n,failed,metric,mean,low,high,.*,total_tokens,.*,failure\n/,
+  );
+  const unknown = await runForTest("table", at("direct.json"), "--out", at("table"), "--reference", "nobody");
+  expect(unknown.code).toBe(2);
   const page = await readFile(at("table/table.html"), "utf8");
   expect(page.match(/<svg/g)?.length).toBeGreaterThanOrEqual(2);
 });

@@ -125,7 +125,7 @@ function trainingRows(): MetricRow[] {
 }
 
 function resultOf(trajectories: readonly Trajectory[]): EvaluationResult {
-  const items = trajectories.map(scoreTrajectory);
+  const items = trajectories.map((trajectory) => scoreTrajectory(trajectory));
   return { contract, items, summary: summarize(items, { seed: 7 }) };
 }
 

@@ -17,6 +17,7 @@ import { openEngine } from "../../src/training/open-engine.ts";
 import { silentReporter } from "../../src/training/reporter.ts";
 import { loadData } from "../../src/training/setup.ts";
 import { train } from "../../src/training/train.ts";
+import { warmStartOf } from "../../src/training/warm-start.ts";
 import type { Study, Variant } from "./study.ts";
 
 export interface RunSetting {
@@ -48,15 +49,14 @@ export async function runVariant(
 
 async function trained(study: Study, variant: Variant, setting: RunSetting): Promise<RunFolder> {
   const recipe = await recipeOf(study, variant, setting);
-  const first = recipe.stages.findIndex(({ type }) => type === "reinforcement");
-  const supervised = recipe.stages.slice(0, first < 0 ? undefined : first);
-  if (supervised.length === 0)
+  const start = warmStartOf(recipe);
+  const isSupervised = recipe.stages.every(({ type }) => type === "supervised");
+  if (start === undefined && !(isSupervised && recipe.stages.length > 0))
     return await finished(recipe, folderOf(variant.name, recipe, setting), setting);
-  const warm: Recipe = { ...recipe, name: "warm-start", stages: supervised };
-  const start = await finished(warm, folderOf("warm-start", warm, setting), setting);
-  if (first < 0 || variant.supervisedOnly) return start;
-  const model = { type: "pretrained", source: await newestCheckpoint(start) } as const;
-  const rest = { ...recipe, model, stages: recipe.stages.slice(first) };
+  const warm: Recipe = start?.recipe ?? { ...recipe, name: "warm-start" };
+  const run = await finished(warm, folderOf("warm-start", warm, setting), setting);
+  if (start === undefined || variant.supervisedOnly) return run;
+  const rest = start.rest(await newestCheckpoint(run));
   return await finished(rest, folderOf(variant.name, rest, setting), setting);
 }
 

@@ -67,8 +67,8 @@ export interface CommandIo {
 export interface CommandResult {
   /** Printed as the last line of standard output under `--json`. */
   readonly json: Readonly<Record<string, unknown>>;
-  /** Default 0; 1 where the command worked and the news is bad, such as a failed check. */
-  readonly exitCode?: 0 | 1;
+  /** Default 0; 1 where the command worked and the news is bad, such as a failed check; 2 where it was refused with a reason for programs. */
+  readonly exitCode?: 0 | 1 | 2;
 }
 
 export interface Command<Table extends OptionTable = OptionTable> {

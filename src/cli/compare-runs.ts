@@ -1,6 +1,7 @@
 /** Parts of `forager compare`: several seeds a side, and what a comparison of so many questions can show at all. */
 import { compareSeeds, metricMatrices, type SeedDifference } from "../evaluation/compare-seeds.ts";
 import { detectableDifference, sampleDeviation } from "../evaluation/detectable.ts";
+import type { MetricName } from "../evaluation/item.ts";
 import type { EvaluationResult } from "../evaluation/result.ts";
 import { exists } from "../shared/files.ts";
 import type { CommandIo, CommandResult } from "./command.ts";
@@ -18,29 +19,37 @@ export async function compareRuns(
     before,
     after,
     force,
-  }: { readonly before: readonly string[]; readonly after: readonly string[]; readonly force: boolean },
+    metric,
+  }: {
+    readonly before: readonly string[];
+    readonly after: readonly string[];
+    readonly force: boolean;
+    readonly metric: MetricName;
+  },
   io: CommandIo,
 ): Promise<CommandResult> {
   const read = async (paths: readonly string[]): Promise<EvaluationResult[]> =>
     await Promise.all(paths.map((path) => readResult(path)));
   const runs = { before: await read(before), after: await read(after) };
-  const { contractDifferences, questions, overall } = compareSeeds(runs, ["em", "f1", "searches"], {
-    force,
-    seed: 1,
-  });
+  const { contractDifferences, questions, overall } = compareSeeds(
+    runs,
+    [...new Set<MetricName>([metric, "em", "f1", "searches"])],
+    { force, seed: 1 },
+  );
   for (const { key, a, b } of contractDifferences)
     io.print(`not the same contract: ${key} is ${String(a)} and ${String(b)}`);
-  for (const [metric, difference] of Object.entries(overall)) io.print(sentence(metric, difference));
-  const { em } = overall;
+  for (const [name, difference] of Object.entries(overall)) io.print(sentence(name, difference));
+  const decisive = overall[metric];
   return {
     json: {
-      n: questions,
-      seeds: em?.seeds ?? [before.length, after.length],
-      paired: em?.isPaired ?? false,
-      difference: em?.mean ?? null,
-      ci: em?.ci ?? null,
-      p: em?.p ?? null,
-      verdict: em?.verdict ?? null,
+      n: decisive?.n ?? questions,
+      metric,
+      seeds: decisive?.seeds ?? [before.length, after.length],
+      paired: decisive?.isPaired ?? false,
+      difference: decisive?.mean ?? null,
+      ci: decisive?.ci ?? null,
+      p: decisive?.p ?? null,
+      verdict: decisive?.verdict ?? null,
       contractDifferences,
     },
   };
@@ -56,9 +65,13 @@ function sentence(
   return `${metric}: ${what}: ${numbers}; ${seeds[0]} and ${seeds[1]} seeds${isPaired ? ", paired" : ""}, n = ${n}`;
 }
 
-/** The least difference in exact match that a comparison of two results could be expected to find. */
-export function detectableIn(a: EvaluationResult, b: EvaluationResult): number | undefined {
-  const [[before = []] = [], [after = []] = []] = metricMatrices([[a], [b]], "em");
+/** The least difference in a metric that a comparison of two results could be expected to find. */
+export function detectableIn(
+  a: EvaluationResult,
+  b: EvaluationResult,
+  metric: MetricName,
+): number | undefined {
+  const [[before = []] = [], [after = []] = []] = metricMatrices([[a], [b]], metric);
   const differences = before.map((value, i) => (after[i] as number) - value);
   return detectableDifference(sampleDeviation(differences), differences.length);
 }

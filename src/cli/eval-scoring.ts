@@ -3,6 +3,7 @@ import { parse } from "node:path";
 import type { Question } from "../corpus/question.ts";
 import { readQuestions } from "../corpus/read-questions.ts";
 import { evaluate } from "../evaluation/evaluate.ts";
+import { requireScorable } from "../evaluation/scorable.ts";
 import { startProgress } from "../reporting/progress.ts";
 import type { PassageStore } from "../retrieval/passage-store.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
@@ -43,9 +44,13 @@ export async function score(
     const { questions, retriever, split } = asked;
     const agent = await openPolicy(source, io, opened);
     const { policy, tokenizer, contextLength, concurrency } = agent;
-    const planner = await openAssessor(recipe, { retriever }, { watcher: io, closers: opened });
+    const planner = await openAssessor(
+      recipe,
+      { retriever },
+      { watcher: io, closers: opened, records: true },
+    );
     if (source.run) await planner?.keepIn(baselineFile(source.run.path), { isReadOnly: true });
-    const ranker = await openRankerOf(source, { watcher: io, closers: opened, agent });
+    const ranker = await openRankerOf(source, { watcher: io, closers: opened, agent, records: true });
     const total = questions.length;
     const progress = startProgress({ label: "evaluating", total, unit: "questions" }, io.progress);
     if (tokenizer !== undefined && contextLength !== undefined)
@@ -107,6 +112,7 @@ async function questionsAndRetriever(
   if (other) opened.defer(() => other.close());
   const asked: Question[] = [];
   for (const file of files) asked.push(...(await readQuestions(file)));
+  requireScorable(asked);
   return {
     questions: files.length === 0 ? (own?.evaluation ?? []) : asked,
     retriever: (other ?? own)?.retriever as Retriever,

@@ -74,7 +74,10 @@ function dataFacts({ data }: Recipe, contract: Contract): (readonly [string, str
     ["corpus", data.type === "files" ? files(data.corpus) : undefined],
     ["corpus hash", retriever?.corpusHash],
     ["retriever", retriever?.method],
-    ["files of questions to train on", data.type === "files" ? files(data.questions.train) : undefined],
+    [
+      "files of questions to train on",
+      data.type === "files" && data.questions.train !== undefined ? files(data.questions.train) : undefined,
+    ],
     ["questions to train on", train && questions(train)],
     ["files of held-out questions", data.type === "files" ? files(data.questions.evaluation) : undefined],
     ["held-out questions", asked && questions(asked)],

@@ -2,11 +2,11 @@
 import { loadRecipe } from "../config/load-recipe.ts";
 import { trainableModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
-import type { ModelOptions } from "../engine/model-options.ts";
 import { formatDuration } from "../reporting/progress.ts";
+import { type Companion, companionProblem, planCompanions, totalPeak } from "../training/companions.ts";
 import { engineOptions } from "../training/engine-options.ts";
 import { episodeTokens, promptAllowance } from "../training/episode-tokens.ts";
-import { hubSettings } from "../training/hub-settings.ts";
+import { modelShape } from "../training/model-shape.ts";
 import {
   checkpointBytes,
   diskBytes,
@@ -32,8 +32,9 @@ export async function planRecipe(
   io: CommandIo,
 ): Promise<CommandResult> {
   const recipe = await loadRecipe(path, { overrides });
-  const model = await shapeOf(recipe, io);
+  const model = await modelShape(trainableModel(recipe.model), io);
   const memory = planMemory(recipe, model);
+  const companions = await planCompanions(recipe, io);
   const { threads, maxSlots } = engineOptions(recipe);
   const probe = { model, threads, slots: maxSlots, seconds: probeSeconds };
   const { measureSpeed } = await import("../engine/product-probe.ts");
@@ -41,9 +42,10 @@ export async function planRecipe(
   const processor = await measureSpeed({ ...probe, now: processorClock });
   const plan: Plan = {
     memory,
+    companions,
     stages: planStages(recipe, memory, wall),
     processorStages: planStages(recipe, memory, processor),
-    problem: memoryProblem(recipe, memory),
+    problem: memoryProblem(recipe, memory) ?? companionProblem(memory, companions),
   };
   print(recipe, plan, io);
   return { json: planJson(recipe, plan), exitCode: plan.problem === undefined ? 0 : 1 };
@@ -51,30 +53,11 @@ export async function planRecipe(
 
 interface Plan {
   readonly memory: MemoryPlan;
+  readonly companions: readonly Companion[];
   readonly stages: readonly StagePlan[];
   /** The same with seconds of the processor, all cores together, which other work on the machine changes little. */
   readonly processorStages: readonly StagePlan[];
   readonly problem: string | undefined;
-}
-
-/** The shape of the recipe's model, from headers alone; nothing is downloaded. */
-async function shapeOf(recipe: Recipe, io: CommandIo): Promise<ModelOptions> {
-  const model = trainableModel(recipe.model);
-  if (model.type === "fresh") {
-    const { type: _, ...options } = model;
-    return options;
-  }
-  const { findKnownModel } = await import("../engine/known-models.ts");
-  const known = findKnownModel(model.source);
-  if (known !== undefined) return known.model;
-  const [{ locateModel }, { openModelFiles }] = await Promise.all([
-    import("../engine/model-source.ts"),
-    import("../engine/model-files.ts"),
-  ]);
-  const hub = { ...hubSettings(process.env, io), offline: true };
-  const files = await openModelFiles(await locateModel(model.source, hub), hub);
-  await files.close();
-  return files.model;
 }
 
 /** Seconds of each of the four measurements. */
@@ -82,18 +65,19 @@ const probeSeconds = 0.5;
 
 function planJson(
   recipe: Recipe,
-  { memory, stages, processorStages, problem }: Plan,
+  { memory, companions, stages, processorStages, problem }: Plan,
 ): Record<string, unknown> {
-  const { training, shape, copies, sampler, budget, peak, available } = memory;
+  const { training, shape, copies, sampler, budget, available } = memory;
   const seconds = stages.reduce((sum, { steps, secondsPerStep }) => sum + steps * secondsPerStep, 0);
   return {
     recipe: recipe.name,
     fits: problem === undefined,
     problem: problem ?? null,
-    peakBytes: Math.round(peak),
+    peakBytes: Math.round(totalPeak(memory, companions)),
     trainingPeakBytes: Math.round(training.memory.peak),
     samplerBytes: Math.round(sampler),
     copiesBytes: Math.round(copies),
+    companions: companions.map(({ part, bytes }) => ({ part, bytes: Math.round(bytes) })),
     memoryBudgetBytes: budget,
     availableBytes: available,
     secondsPerStep: stages.at(-1)?.secondsPerStep,
@@ -111,18 +95,19 @@ function planJson(
   };
 }
 
-function print(recipe: Recipe, { memory, stages, problem }: Plan, io: CommandIo): void {
+function print(recipe: Recipe, { memory, companions, stages, problem }: Plan, io: CommandIo): void {
   const { training, shape, copies, sampler, peak, available } = memory;
   const { memory: parts } = training;
   io.print(
     `model       ${(shape.parameters / 1e6).toFixed(1)} M parameters, ${(shape.trained / 1e6).toFixed(1)} M trained`,
   );
-  io.print(`memory      ${gigabytes(peak)} of ${gigabytes(available)}`);
+  io.print(`memory      ${gigabytes(totalPeak(memory, companions))} of ${gigabytes(available)}`);
   io.print(
     `  training  ${gigabytes(parts.peak)}: weights ${gigabytes(parts.weights)}, gradients ${gigabytes(parts.gradients)}, moments ${gigabytes(parts.moments)}, activations ${gigabytes(parts.activations)}, workspace ${gigabytes(parts.workspace)}`,
   );
   const inTurns = parts.peak + copies + sampler > peak ? ", most of it in turns with training" : "";
   io.print(`  sampling  ${gigabytes(sampler)}${inTurns}; copies ${gigabytes(copies)}`);
+  for (const { part, bytes } of companions) io.print(`  ${part.padEnd(9)} ${gigabytes(bytes)}`);
   const again = shape.model.layers - training.keptLayers;
   io.print(
     `micro-batch ${training.tokenBudget} tokens, ${again === 0 ? "no layer is computed twice" : `${again} of ${shape.model.layers} layers are computed twice`}`,

@@ -20,7 +20,7 @@ const shown = [
 
 /** The key `planner` of the JSON of `eval`; empty for results without a planner. */
 export function plannerJson({ summary: { overall } }: EvaluationResult): Record<string, unknown> {
-  if (overall.score === undefined) return {};
+  if (overall.score === undefined || overall.subQueries === undefined) return {};
   const means = shown.flatMap((name) => {
     const found = overall[name];
     return found === undefined ? [] : [[name, found.mean]];
@@ -28,8 +28,11 @@ export function plannerJson({ summary: { overall } }: EvaluationResult): Record<
   return { planner: { ...Object.fromEntries(means), ci: overall.score.ci } };
 }
 
-/** A sentence on scores and one on cost; empty for results without a planner. */
-export function plannerText({ summary: { overall }, contract: { generator } }: EvaluationResult): string {
+/** A sentence on scores, of planners also one on cost; empty where nobody judges but exact match. */
+export function plannerText({
+  summary: { overall },
+  contract: { generator, answerJudge },
+}: EvaluationResult): string {
   const { score, directScore, ragScore, judgeAgreement, subQueries, generatorTokens } = overall;
   if (score === undefined) return "";
   const of = (value: { readonly mean: number } | undefined): string => value?.mean.toFixed(3) ?? "-";
@@ -37,6 +40,7 @@ export function plannerText({ summary: { overall }, contract: { generator } }: E
     judgeAgreement === undefined
       ? ""
       : `; judge and rule agree on ${(100 * judgeAgreement.mean).toFixed(0)} %`;
+  if (generator === undefined) return `judged by ${String(answerJudge?.judge)}: ${of(score)}${judged}`;
   return [
     `judged by ${String(generator?.judge)}: ${of(score)} with the planner, ${of(directScore)} by the generator alone, ${of(ragScore)} with RAG${judged}`,
     `a question: ${subQueries?.mean.toFixed(2) ?? "-"} sub-queries, ${generatorTokens?.mean.toFixed(0) ?? "-"} tokens of the generator`,

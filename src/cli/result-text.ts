@@ -18,6 +18,7 @@ export function resultJson({
     coverEm: overall.coverEm?.mean ?? null,
     macroEm: macroEm ?? null,
     wellFormed: overall.wellFormed?.mean ?? null,
+    score: overall.score?.mean ?? null,
     searches: overall.searches?.mean ?? null,
     anyDeficiency: overall.anyDeficiency?.mean ?? null,
     cost: cost ?? null,
@@ -102,7 +103,7 @@ export function searchUseText({
   ].join("; ");
 }
 
-/** What a policy used, in one line. */
+/** What an evaluation used in all, in one line, and where several parts worked a line for each. */
 export function costText({
   calls,
   promptTokens,
@@ -110,9 +111,19 @@ export function costText({
   completionTokens,
   dollars,
   pricing,
+  parts = {},
 }: EvaluationCost): string {
-  const money = pricing === "unpriced" ? "$0, unpriced" : `$${Number(dollars.toFixed(6))}`;
-  return `${calls} calls, ${promptTokens} prompt tokens (${cachedTokens} cached), ${completionTokens} completion tokens, ${money}`;
+  const total = `${calls} calls, ${promptTokens} prompt tokens (${cachedTokens} cached), ${completionTokens} completion tokens, ${moneyText(pricing === "unpriced" ? undefined : dollars)}${pricing === "partly" ? " for what has a price" : ""}`;
+  const lines = Object.entries(parts).map(([name, part]) =>
+    name === "retrieval"
+      ? `  retrieval  ${part.calls} queries, ${part.seconds.toFixed(2)} s, ${moneyText(part.dollars)}`
+      : `  ${name.padEnd(9)}  ${part.calls} calls, ${part.promptTokens} + ${part.completionTokens} tokens, ${part.seconds.toFixed(2)} s, ${moneyText(part.dollars)}`,
+  );
+  return lines.length < 2 ? total : [total, ...lines].join("\n");
+}
+
+function moneyText(dollars: number | undefined): string {
+  return dollars === undefined ? "$0, unpriced" : `$${Number(dollars.toFixed(6))}`;
 }
 
 /** Exact match and searches of two results, over all questions and by hops. */

@@ -53,7 +53,11 @@ export const dataOptionsSchema = z.discriminatedUnion("type", [
       .describe("How the corpus is read; as the index was made, where there is one."),
     questions: z
       .strictObject({
-        train: paths.describe("JSON-lines files of questions to train on: {id, question, golden_answers}."),
+        train: paths
+          .optional()
+          .describe(
+            "JSON-lines files of questions to train on: {id, question, golden_answers}; needed by a recipe with stages.",
+          ),
         evaluation: paths.describe(
           "JSON-lines files of held-out questions, or benchmarks by name (nq, triviaqa, popqa, hotpotqa, 2wikimultihopqa, musique, bamboogle), which lie in data.folder or are fetched (docs/benchmarks.md); no question of train may be among them.",
         ),

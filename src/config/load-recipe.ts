@@ -83,10 +83,18 @@ const pathKeys: readonly (readonly string[])[] = [
   ["planner", "judge", "model", "source"],
   ["planner", "judge", "model", "file"],
   ["planner", "judge", "model", "tokenizer"],
+  ["evaluation", "judge", "model"],
+  ["evaluation", "judge", "model", "source"],
+  ["evaluation", "judge", "model", "file"],
+  ["evaluation", "judge", "model", "tokenizer"],
   ["ranker", "model"],
   ["ranker", "model", "source"],
   ["ranker", "model", "file"],
   ["ranker", "model", "tokenizer"],
+  ["ranker", "judge", "model"],
+  ["ranker", "judge", "model", "source"],
+  ["ranker", "judge", "model", "file"],
+  ["ranker", "judge", "model", "tokenizer"],
   ["recordPolicy"],
   ["recordRetrieval"],
   ["retriever", "path"],
@@ -128,7 +136,10 @@ function absolute(value: unknown, keys: readonly string[], bases: Bases): unknow
   if (Array.isArray(value)) return value.map((entry) => absolute(entry, keys, bases));
   if (typeof value !== "string" || value === "" || isAbsolute(value) || elsewhere.test(value)) return value;
   if (keys[1] === "questions" && findBenchmark(value) !== undefined) return value;
-  if (/^(model|generator|planner|ranker)$/.test(keys[0] as string) && findKnownModel(value) !== undefined)
+  if (
+    /^(model|generator|planner|ranker|evaluation)$/.test(keys[0] as string) &&
+    findKnownModel(value) !== undefined
+  )
     return value;
   return resolve(keys[0] === "data" && keys[1] !== "folder" ? bases.data : bases.folder, value);
 }

@@ -28,11 +28,24 @@ const judgeSchema = z.discriminatedUnion("type", [
       .describe("A language model says yes or no; anything else is counted and scores 0."),
     model: modelSchema
       .optional()
-      .describe("Who judges: a source as for `generator.model`; absent: the generator itself."),
+      .describe(
+        "Who judges: a source as for `generator.model`; absent, in mode planner: the generator itself.",
+      ),
     maxTokens: z.int().min(1).default(32).describe("Most tokens of a judgement or a grade."),
     ...judgeFields,
   }),
 ]);
+
+/** Who judges answers of recipes without a planner: as for one, but a model must be named. */
+export const answerJudgeSchema = judgeSchema.superRefine((judge, context) => {
+  if (judge.type === "model" && judge.model === undefined)
+    context.addIssue({
+      code: "custom",
+      path: ["model"],
+      message: "without a generator no model is at hand to judge; name one, or use type: rule",
+    });
+});
+export type AnswerJudge = z.infer<typeof answerJudgeSchema>;
 
 export const plannerSchema = z.strictObject({
   ...plannerRewardFields,

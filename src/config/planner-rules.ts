@@ -8,12 +8,17 @@ export interface CheckedPlanner {
   readonly planner?:
     | { readonly judge: { readonly type: string; readonly model?: { readonly type: string } | undefined } }
     | undefined;
+  readonly evaluation: {
+    readonly judge?:
+      | { readonly type: string; readonly model?: { readonly type: string } | undefined }
+      | undefined;
+  };
   readonly stages: readonly Stage[];
 }
 
 /** Adds an issue for every rule that is broken. */
 export function checkPlanner(recipe: CheckedPlanner, context: z.core.$RefinementCtx): void {
-  const { environment, generator, planner, stages } = recipe;
+  const { environment, generator, planner, stages, evaluation } = recipe;
   const issue = (path: readonly (string | number)[], message: string): void =>
     context.addIssue({ code: "custom", path: [...path], message });
   const isPlanner = environment.mode === "planner";
@@ -32,21 +37,27 @@ export function checkPlanner(recipe: CheckedPlanner, context: z.core.$Refinement
     );
   if (planner?.judge.model?.type === "fresh")
     issue(["planner", "judge", "model"], "a fresh model knows nothing; name one that exists");
+  if (isPlanner && evaluation.judge !== undefined)
+    issue(["evaluation", "judge"], "mode planner is judged as planner.judge says; leave this one out");
+  if (evaluation.judge?.model?.type === "fresh")
+    issue(["evaluation", "judge", "model"], "a fresh model knows nothing; name one that exists");
+  if (!isPlanner) checkPlannerStages(stages, environment.mode, issue);
+}
+
+type Issue = (path: readonly (string | number)[], message: string) => void;
+
+/** What only planners are taught and rewarded, in another mode. */
+function checkPlannerStages(stages: readonly Stage[], mode: string, issue: Issue): void {
   stages.forEach((stage, index) => {
-    if (
-      stage.type === "supervised" &&
-      stage.teacher.type === "plan" &&
-      stage.teacher.redundancy > 0 &&
-      !isPlanner
-    )
+    if (stage.type === "supervised" && stage.teacher.type === "plan" && stage.teacher.redundancy > 0)
       issue(
         ["stages", index, "teacher", "redundancy"],
-        `only planners are shown needless searches; mode is ${environment.mode}, leave redundancy out`,
+        `only planners are shown needless searches; mode is ${mode}, leave redundancy out`,
       );
-    if (stage.type === "reinforcement" && stage.reward.type === "planner" && !isPlanner)
+    if (stage.type === "reinforcement" && stage.reward.type === "planner")
       issue(
         ["stages", index, "reward"],
-        `the reward planner judges a planner with its generator; mode ${environment.mode} has none, use mode planner`,
+        `the reward planner judges a planner with its generator; mode ${mode} has none, use mode planner`,
       );
   });
 }

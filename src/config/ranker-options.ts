@@ -43,6 +43,21 @@ const generative = rankingPromptSchema.safeExtend({
     ),
   grouping: queryGroupingSchema.prefault({}).describe("Which of the ranker's calls are compared."),
   reward: rankingRewardSchema.prefault({}).describe("What a ranking earns."),
+  judge: z
+    .strictObject({
+      model: modelSchema.describe(
+        "Who grades: a model that exists, a run (its newest checkpoint), or a server (`type: openai`).",
+      ),
+      samples: z
+        .int()
+        .min(1)
+        .default(4)
+        .describe("Gradings of one ranking, whose mean counts; 4 as released."),
+      temperature: z.number().min(0).default(0.7).describe("Of the gradings; 0.7 as released."),
+      maxTokens: z.int().min(1).default(64).describe("Most tokens of one grading."),
+    })
+    .optional()
+    .describe("Who grades rankings from 0 to 3, for `reward.combine: judge` (an ablation)."),
   schedule: scheduleOptionsSchema
     .optional()
     .describe("The ranker's own learning rate over the steps of a reinforcement stage; absent: the stage's."),
@@ -112,7 +127,16 @@ function checkGenerative(
   stages: readonly Stage[],
   issue: (path: readonly (string | number)[], message: string) => void,
 ): void {
-  const { weights, model, trainable, schedule } = ranker;
+  const { weights, model, trainable, schedule, judge, reward } = ranker;
+  if ((reward.combine === "judge") !== (judge !== undefined))
+    issue(
+      ["ranker", "judge"],
+      judge === undefined
+        ? "reward.combine judge needs a model that grades; name one in ranker.judge"
+        : `reward.combine ${reward.combine} asks no judge; leave ranker.judge out, or use judge`,
+    );
+  if (judge?.model.type === "fresh")
+    issue(["ranker", "judge", "model"], "a fresh model knows nothing; name one that exists");
   if (weights === "own" && model === undefined)
     issue(
       ["ranker", "model"],

@@ -15,7 +15,7 @@ interface Checked extends CheckedPlanner, CheckedRanker {
     | {
         readonly type: "files";
         readonly corpus?: unknown;
-        readonly questions: { readonly validation?: unknown };
+        readonly questions: { readonly train?: unknown; readonly validation?: unknown };
       };
   readonly retriever: { readonly type: string };
   readonly environment: {
@@ -35,7 +35,7 @@ interface Checked extends CheckedPlanner, CheckedRanker {
       }
     | { readonly type: "pretrained" | "openai" | "replay" };
   readonly engine: { readonly lora?: unknown };
-  readonly evaluation: { readonly split?: string | undefined };
+  readonly evaluation: CheckedPlanner["evaluation"] & { readonly split?: string | undefined };
   readonly stages: readonly Stage[];
 }
 
@@ -83,8 +83,14 @@ function checkCorpus({ data, retriever, model }: Checked, context: Context): voi
     );
 }
 
-/** Random weights answer nothing. */
-function checkStages({ model, stages }: Checked, context: Context): void {
+/** Random weights answer nothing, and stages learn from questions. */
+function checkStages({ data, model, stages }: Checked, context: Context): void {
+  if (data.type === "files" && data.questions.train === undefined && stages.length > 0)
+    issue(
+      context,
+      ["data", "questions", "train"],
+      "stages train on questions; name files of them, or leave the stages out of a recipe that is only evaluated",
+    );
   if (model.type !== "fresh" || stages.length > 0) return;
   issue(context, ["stages"], "a fresh model knows nothing; give at least one stage to train it in");
 }
@@ -139,6 +145,17 @@ function checkSupervised({ data, environment, stages }: Checked, index: number, 
       context,
       ["environment", "condense"],
       "a supervised stage has no one to condense its demonstrations; leave the stage or condense out",
+    );
+  if (
+    stage?.type === "supervised" &&
+    stage.teacher.type === "plan" &&
+    stage.teacher.habits &&
+    environment.mode !== "search"
+  )
+    issue(
+      context,
+      ["stages", index, "teacher", "habits"],
+      `habits are of searching, in mode search; mode is ${environment.mode}, leave habits out`,
     );
   const isSearching = environment.mode === "search" || environment.mode === "planner";
   if (!isSearching || stage?.type !== "supervised" || stage.teacher.type !== "plan") return;

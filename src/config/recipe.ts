@@ -11,7 +11,7 @@ import { byteSizePattern } from "../shared/byte-size.ts";
 import { defaultType } from "../shared/default-type.ts";
 import { dataOptionsSchema } from "./data-options.ts";
 import { modelSchema } from "./model-source-options.ts";
-import { generatorSchema, plannerSchema } from "./planner-options.ts";
+import { answerJudgeSchema, generatorSchema, plannerSchema } from "./planner-options.ts";
 import { rankerSchema } from "./ranker-options.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { retrieverSchema } from "./retriever-options.ts";
@@ -116,6 +116,13 @@ export const recipeSchema = z
       .default([])
       .describe("What is trained on, one stage after the other; none for a recipe that is only evaluated."),
     evaluation: evaluationOptionsSchema
+      .safeExtend({
+        judge: answerJudgeSchema
+          .optional()
+          .describe(
+            "Who judges answers beside exact match, in the evaluations alone: `score` of each question. Mode planner has `planner.judge` instead; absent: nobody.",
+          ),
+      })
       .prefault({})
       .describe("How progress is measured on held-out questions."),
     checkpoint: z

@@ -47,6 +47,8 @@ export const contractSchema = z.object({
   judge: z.literal("exactMatch"),
   /** Mode planner: who answers, who judges, and their prompts. */
   generator: z.exactOptional(z.record(z.string(), plain)),
+  /** Who judges answers beside exact match, and by which rule and prompt; absent where nobody does. */
+  answerJudge: z.exactOptional(z.record(z.string(), plain)),
   /** Who chooses the passages of each search, among how many, by which prompt. */
   ranker: z.exactOptional(z.record(z.string(), plain)),
   sampling: z.object({ temperature: z.number(), topP: z.number(), topK: z.number() }),
@@ -67,6 +69,7 @@ export interface ContractInput {
   readonly split: string;
   readonly sampling: Pick<SamplingOptions, "temperature" | "topP" | "topK">;
   readonly generator?: Readonly<Record<string, string | number>> | undefined;
+  readonly answerJudge?: Readonly<Record<string, string | number>> | undefined;
   readonly ranker?: Ranker | undefined;
   readonly codeVersion: string;
   readonly seed: number;
@@ -111,6 +114,7 @@ export async function evaluationContract(input: ContractInput): Promise<Evaluati
     normaliser: "squad",
     judge: "exactMatch",
     ...(input.generator && { generator: { ...input.generator } }),
+    ...(input.answerJudge && { answerJudge: { ...input.answerJudge } }),
     ...(input.ranker && { ranker: describeRanker(input.ranker) }),
     sampling: { temperature, topP, topK },
     model: {

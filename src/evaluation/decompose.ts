@@ -3,7 +3,7 @@
  * the gold passages first. What oracle retrieval gains over the real one could not be found; what stays wrong with it
  * could not be used. Agents that were trained with one retriever may be at their worst with another, which this shows too.
  */
-import { answerMatcher } from "../corpus/answer-match.ts";
+import { answerMatcher, isVerdict } from "../corpus/answer-match.ts";
 import type { Passage } from "../corpus/passage.ts";
 import type { Question } from "../corpus/question.ts";
 import type { Retriever, ScoredPassage } from "../retrieval/retriever.ts";
@@ -37,8 +37,9 @@ export function underCondition(
   };
 }
 
+/** Those that hold a gold answer; words such as yes and no stand in passages for other reasons and mark none. */
 function holders(list: readonly ScoredPassage[], { goldAnswers }: Question): Passage[] {
-  const holds = answerMatcher(goldAnswers);
+  const holds = answerMatcher(isVerdict(goldAnswers) ? [] : goldAnswers);
   return list.map(({ passage }) => passage).filter(holds);
 }
 

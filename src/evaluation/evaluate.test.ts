@@ -126,3 +126,24 @@ test("a recipe evaluates greedily on 256 questions unless it says otherwise", ()
     sampling: { temperature: 0, topP: 1, topK: 0 },
   });
 });
+
+test("what searches are billed is divided among the questions, and in the cost of the whole", async () => {
+  let dollars = 7;
+  const found = retriever();
+  const web: Retriever = {
+    ...found,
+    spent: () => ({ calls: 0, tokens: 0, dollars }),
+    retrieve: async (queries, k) => {
+      dollars += 0.5 * queries.length;
+      return await found.retrieve(queries, k);
+    },
+  };
+  const { result } = await evaluate(input({ retriever: web, questions: questions(4) }));
+  expect(result.cost).toMatchObject({
+    dollars: 2,
+    pricing: "partly",
+    parts: { retrieval: { calls: 4, dollars: 2 } },
+  });
+  expect(result.items.map((item) => !item.failed && item.totalDollars)).toEqual([0.5, 0.5, 0.5, 0.5]);
+  expect(evaluationResultSchema.parse(JSON.parse(JSON.stringify(result)))).toEqual(result);
+});

@@ -11,23 +11,28 @@ import type { Policy, SamplingOptions } from "../rollout/policy.ts";
 import type { Ranker } from "../rollout/ranked-search.ts";
 import { runRollouts } from "../rollout/run-rollouts.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
-import { addUsage, noUsage } from "../rollout/usage.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { summarize } from "./aggregate.ts";
 import { evaluationContract } from "./contract.ts";
-import type { EvaluationCost, EvaluationResult } from "./result.ts";
+import { costOf, queryCount } from "./cost.ts";
+import type { Item } from "./item.ts";
+import type { EvaluationResult } from "./result.ts";
 import { riskCoverage } from "./risk-coverage.ts";
 import { scoreTrajectory } from "./score-trajectory.ts";
 
-/** What a planner needs besides: who answers, and who judges. */
-export interface PlannerParts {
-  readonly models: { readonly generator: Generator };
+/** Who judges, and for a planner who answers. */
+export interface JudgingParts {
+  readonly models: { readonly generator?: Generator | undefined };
   /** For the contract. */
   describe(): Readonly<Record<string, string | number>>;
   /** The trajectories with their assessments, in order. */
   assess(
     trajectories: readonly Trajectory[],
-    options: { readonly withBaselines: boolean; readonly signal?: AbortSignal | undefined },
+    options: {
+      readonly withBaselines: boolean;
+      readonly signal?: AbortSignal | undefined;
+      readonly now?: (() => number) | undefined;
+    },
   ): Promise<Trajectory[]>;
 }
 
@@ -40,8 +45,8 @@ export interface EvaluateInput {
   readonly environment: EnvironmentOptions;
   /** Chooses the passages of each search. */
   readonly ranker?: Ranker | undefined;
-  /** Mode planner alone. */
-  readonly planner?: PlannerParts | undefined;
+  /** Required in mode planner; elsewhere it judges answers beside exact match. */
+  readonly planner?: JudgingParts | undefined;
   readonly questions: readonly Question[];
   /** Named in the contract, such as `test`. */
   readonly split: string;
@@ -78,8 +83,14 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
   const { questions, sampling = greedy, seed, onProgress, concurrency, signal } = input;
   const { policy, retriever, environment, tokenizer, contextLength, now } = input;
   requireUniqueKeys(questions);
-  const generator = input.planner?.describe();
-  const contract = await evaluationContract({ ...input, sampling, generator });
+  const isPlanner = environment.mode === "planner";
+  const described = input.planner?.describe();
+  const contract = await evaluationContract({
+    ...input,
+    sampling,
+    ...(isPlanner ? { generator: described } : { answerJudge: described }),
+  });
+  const billed = billing(retriever);
   const requests = questions.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
   let done = 0;
   const onTrajectory = (trajectory: Trajectory): void => {
@@ -103,27 +114,32 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
     { concurrency, signal, onTrajectory },
   );
   signal?.throwIfAborted();
+  const billedForAnswers = billed();
   const trajectories = input.planner
-    ? await input.planner.assess(played, { withBaselines: true, signal })
+    ? await input.planner.assess(played, { withBaselines: isPlanner, signal, now })
     : played;
-  const items = trajectories.map(scoreTrajectory);
-  const cost = costOf(trajectories);
+  const items = scoreAll(trajectories, billedForAnswers);
+  const cost = costOf(trajectories, billed());
   const selective = riskCoverage(items);
-  const result = {
-    contract,
-    summary: summarize(items, { seed }),
-    cost,
-    ...(selective && { selective }),
-    items,
-  };
-  return { result, trajectories };
+  const summary = summarize(items, { seed });
+  return { result: { contract, summary, cost, ...(selective && { selective }), items }, trajectories };
 }
 
-/** What the policy used for the trajectories together. */
-function costOf(trajectories: readonly Trajectory[]): EvaluationCost {
-  const usage = trajectories.reduce((sum, { usage: one = noUsage }) => addUsage(sum, one), noUsage);
-  const { contextTokens: _, dollars, ...counts } = usage;
-  return { ...counts, dollars: dollars ?? 0, pricing: dollars === undefined ? "unpriced" : "priced" };
+/** Tells what the retriever's searches have cost since now; undefined where they cost nothing but time. */
+function billing({ spent }: Retriever): () => number | undefined {
+  const before = spent?.().dollars ?? 0;
+  return () => spent && spent().dollars - before;
+}
+
+/** Items in order; what the searches were billed is divided by the number of queries, which a cache may have answered. */
+function scoreAll(trajectories: readonly Trajectory[], billed: number | undefined): Item[] {
+  const counts = trajectories.map(queryCount);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  return trajectories.map((trajectory, i) =>
+    scoreTrajectory(trajectory, {
+      searchDollars: billed === undefined ? undefined : (billed * (counts[i] as number)) / Math.max(1, total),
+    }),
+  );
 }
 
 function requireUniqueKeys(questions: readonly Question[]): void {

@@ -17,14 +17,36 @@ const common = {
   stopReason: z.enum(stopReasons as readonly [(typeof stopReasons)[number]]),
 };
 
-/** Of planners alone; scores are the judge's. */
-const plannerFields = {
+/** Where somebody judges, who is not exact match: `planner.judge`, else `evaluation.judge`. */
+const judgeFields = {
   /** 1 where the judge takes the answer for right, else 0. */
   score: z.exactOptional(share),
   /** 1 where judge and rule agree, else 0; absent where the rule is the judge. */
   judgeAgreement: z.exactOptional(share),
   /** 1 where the judge said neither yes nor no, else 0. */
   judgeUnreadable: z.exactOptional(share),
+};
+
+/** What an answer took beside the agent's own part; absent in older results. */
+const costFields = {
+  /** Of `timeMs` what was waited for the retriever and its reranking. */
+  retrievalMs: z.exactOptional(z.number()),
+  /** This question's share, by its queries, of what the searches were billed; absent where they cost nothing. */
+  retrievalDollars: z.exactOptional(z.number()),
+  /** Tokens that the agent wrote, and that a generator and a ranker read and wrote. */
+  totalTokens: z.exactOptional(z.number()),
+  /** What agent, generator, ranker and searches cost; absent where nothing has a price. */
+  totalDollars: z.exactOptional(z.number()),
+  /** Tokens of judging, and of a generator's answers without a planner the first time they are needed; in no total. */
+  judgeTokens: z.exactOptional(z.number()),
+  /** Time waited for the same; not in `timeMs`. */
+  judgeMs: z.exactOptional(z.number()),
+  /** What the same cost; absent where it has no price. */
+  judgeDollars: z.exactOptional(z.number()),
+};
+
+/** Of planners alone; scores are the judge's. */
+const plannerFields = {
   /** Score of the generator's answer without any passage. */
   directScore: z.exactOptional(share),
   /** Score of its answer with the passages that the question itself finds. */
@@ -41,10 +63,6 @@ const plannerFields = {
   forcedCall: z.exactOptional(share),
   /** Tokens of the generator for this answer, prompt and completion together. */
   generatorTokens: z.exactOptional(z.number()),
-  /** Tokens of judging, and of the generator's answers without a planner the first time they are needed. */
-  judgeTokens: z.exactOptional(z.number()),
-  /** Tokens that the planner sampled and the generator read and wrote. */
-  totalTokens: z.exactOptional(z.number()),
   /** What the generator cost; absent where it has no price. */
   generatorDollars: z.exactOptional(z.number()),
 };
@@ -81,8 +99,11 @@ export const scoredItemSchema = z.object({
   f1: share,
   /** Share of the gold passages that any search found; absent where the question marks none. */
   retrievalRecall: z.exactOptional(share),
-  /** 1 when a passage that was found holds a gold answer, else 0. */
-  answerRetrieved: share,
+  /**
+   * 1 when a passage that was found holds a gold answer in whole words, else 0; absent for questions whose answers are all
+   * yes, no, true or false, words that passages hold for other reasons.
+   */
+  answerRetrieved: z.exactOptional(share),
   /** 1 when every turn was an action that counted and the last one an answer, else 0; absent in older results. */
   wellFormed: z.exactOptional(share),
   /** Searches that were carried out. */
@@ -101,7 +122,9 @@ export const scoredItemSchema = z.object({
   cachedTokens: z.exactOptional(z.number()),
   /** What the policy cost; absent where it has no price. */
   dollars: z.exactOptional(z.number()),
+  ...costFields,
   ...searchFields,
+  ...judgeFields,
   ...plannerFields,
   /** How the searches were used, see `search-use-names.ts`; absent in older results, and where there is nothing to measure. */
   ...(Object.fromEntries(searchUseNames.map((name) => [name, z.exactOptional(z.number())])) as Record<
@@ -132,6 +155,8 @@ export type ScoredItem = Readonly<z.infer<typeof scoredItemSchema>>;
 export type FailedItem = Readonly<z.infer<typeof failedItemSchema>>;
 export type Item = ScoredItem | FailedItem;
 
+const costNames = Object.keys(costFields) as (keyof typeof costFields)[];
+const judgeMetrics = Object.keys(judgeFields) as (keyof typeof judgeFields)[];
 const searchMetrics = Object.keys(searchFields) as (keyof typeof searchFields)[];
 const plannerMetrics = Object.keys(plannerFields) as (keyof typeof plannerFields)[];
 
@@ -152,7 +177,9 @@ export const metricNames = [
   "promptTokens",
   "cachedTokens",
   "dollars",
+  ...costNames,
   ...searchMetrics,
+  ...judgeMetrics,
   ...plannerMetrics,
   ...deficiencyNames,
 ] as const;
@@ -179,9 +206,8 @@ export const costMetrics: ReadonlySet<MetricName> = new Set<MetricName>([
   "subQueries",
   "forcedCall",
   "generatorTokens",
-  "judgeTokens",
-  "totalTokens",
   "generatorDollars",
+  ...costNames,
   ...deficiencyNames,
 ]);
 

@@ -1,47 +1,38 @@
-/** What an item says of an episode that a planner played and that was judged. */
+/** What an item says of an episode that was judged, and of a planner's. */
 import { outcomeGain, processReward } from "../reward/planner-reward.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
-import { policyTokenCount, queries } from "../rollout/trajectory-view.ts";
-import { noUsage, type PolicyUsage } from "../rollout/usage.ts";
+import { queries } from "../rollout/trajectory-view.ts";
 import type { ScoredItem } from "./item.ts";
 
-/** Empty for other episodes. */
-export function plannerScores(trajectory: Trajectory): Partial<ScoredItem> {
-  const { assessment, generated, usage: own } = trajectory;
+/** Empty where nobody judged. */
+export function judgeScores({ assessment }: Trajectory): Partial<ScoredItem> {
   if (assessment === undefined) return {};
-  const { score, ruleScore, directScore, ragScore, grade, judged, unreadable, usage } = assessment;
-  const generatorUsage = generated?.usage ?? noUsage;
-  const { dollars } = generatorUsage;
-  const generatorTokens = tokensOf(generatorUsage);
-  const plannerTokens = policyTokenCount(trajectory) || (own?.completionTokens ?? 0);
+  const { score, ruleScore, judged, unreadable } = assessment;
   return {
     score,
     ...(judged > 0 && {
       judgeAgreement: score === ruleScore && unreadable === 0 ? 1 : 0,
       judgeUnreadable: unreadable,
     }),
-    ...(directScore !== undefined && { directScore }),
-    ...(ragScore !== undefined && { ragScore }),
-    ...baselineScores(trajectory, generated === undefined ? undefined : grade),
+  };
+}
+
+/** Empty for episodes without a planner, which nobody sets against a generator's own answers. */
+export function plannerScores(trajectory: Trajectory): Partial<ScoredItem> {
+  const { assessment, generated } = trajectory;
+  if (assessment?.directScore === undefined || assessment.ragScore === undefined) return {};
+  const { score, directScore, ragScore, grade } = assessment;
+  const best = Math.max(directScore, ragScore) as 0 | 1;
+  const { promptTokens = 0, completionTokens = 0, dollars } = generated?.usage ?? {};
+  return {
+    directScore,
+    ragScore,
+    gain: score - best,
+    ragGain: score - ragScore,
+    utility: outcomeGain(score, best) + processReward(generated === undefined ? undefined : grade),
     subQueries: queries(trajectory).length,
     forcedCall: generated?.isForced === true ? 1 : 0,
-    generatorTokens,
-    judgeTokens: tokensOf(usage),
-    totalTokens: plannerTokens + generatorTokens,
+    generatorTokens: promptTokens + completionTokens,
     ...(dollars !== undefined && { generatorDollars: dollars }),
   };
-}
-
-function baselineScores({ assessment }: Trajectory, grade: number | undefined): Partial<ScoredItem> {
-  if (assessment?.directScore === undefined || assessment.ragScore === undefined) return {};
-  const best = Math.max(assessment.directScore, assessment.ragScore) as 0 | 1;
-  return {
-    gain: assessment.score - best,
-    ragGain: assessment.score - assessment.ragScore,
-    utility: outcomeGain(assessment.score, best) + processReward(grade),
-  };
-}
-
-function tokensOf({ promptTokens, completionTokens }: PolicyUsage): number {
-  return promptTokens + completionTokens;
 }

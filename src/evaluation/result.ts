@@ -2,25 +2,9 @@
 import { z } from "zod";
 import { summarySchema } from "./aggregate.ts";
 import { contractSchema } from "./contract.ts";
+import { costSchema } from "./cost.ts";
 import { itemSchema } from "./item.ts";
 import { riskCoverageSchema } from "./risk-coverage.ts";
-
-const count = z.int().min(0);
-
-/** What the policy used for all episodes together, failed ones among them. */
-export const costSchema = z.object({
-  /** Completions. */
-  calls: count,
-  promptTokens: count,
-  /** Prompt tokens that a server found in its cache. */
-  cachedTokens: count,
-  completionTokens: count,
-  /** 0 where the policy has no price. */
-  dollars: z.number().min(0),
-  pricing: z.enum(["priced", "unpriced"]),
-});
-
-export type EvaluationCost = Readonly<z.infer<typeof costSchema>>;
 
 export const evaluationResultSchema = z.object({
   contract: contractSchema,
@@ -32,4 +16,5 @@ export const evaluationResultSchema = z.object({
   items: z.array(itemSchema),
 });
 
+export type { EvaluationCost } from "./cost.ts";
 export type EvaluationResult = Readonly<z.infer<typeof evaluationResultSchema>>;

@@ -96,3 +96,20 @@ test.each(["retrieverFailure", "policyFailure", "aborted"] as const)(
     });
   },
 );
+
+test("a gold answer is retrieved in whole words, and words such as no count for nothing", () => {
+  const found = (text: string): Turn => ({
+    action: { type: "search", query: "q" },
+    passages: [{ passage: { id: "p", title: "t", text }, score: 1 }],
+  });
+  const retrieved = (gold: string, text: string): number | undefined => {
+    const item = scoreTrajectory(
+      makeTrajectory({ question: makeQuestion({ goldAnswers: [gold] }), turns: [found(text)] }),
+    );
+    return item.failed ? undefined : item.answerRetrieved;
+  };
+  expect(retrieved("art", "a party")).toBe(0);
+  expect(retrieved("art", "modern art.")).toBe(1);
+  expect(retrieved("no", "the north")).toBeUndefined();
+  expect(retrieved("yes", "yes")).toBeUndefined();
+});

@@ -1,25 +1,33 @@
 /** From a finished trajectory to the item of an evaluation. Looks at actions and segments, never at their text. */
+import { answerMatcher, isVerdict } from "../corpus/answer-match.ts";
 import { isInfrastructureFailure } from "../environment/stop-reason.ts";
 import { coverExactMatch } from "../reward/cover-exact-match.ts";
 import { deficiencies } from "../reward/deficiencies.ts";
 import { exactMatch } from "../reward/exact-match.ts";
-import { hasRetrievedAnswer } from "../reward/format-reward.ts";
 import { tokenF1 } from "../reward/token-f1.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import {
   goldPassageRecall,
   invalidTurnCount,
   policyTokenCount,
+  retrievedPassages,
   searchCount,
   tokenCount,
 } from "../rollout/trajectory-view.ts";
+import { costScores } from "./cost.ts";
 import type { Item } from "./item.ts";
-import { plannerScores } from "./planner-scores.ts";
+import { judgeScores, plannerScores } from "./planner-scores.ts";
 import { searchScores } from "./search-scores.ts";
 import { searchUse } from "./search-use.ts";
 
-/** Scores a trajectory. No answer scores 0; a failure of the world gives an item without scores. */
-export function scoreTrajectory(trajectory: Trajectory): Item {
+/**
+ * Scores a trajectory; `searchDollars` is what its searches were billed. No answer scores 0; a failure of the world gives an
+ * item without scores.
+ */
+export function scoreTrajectory(
+  trajectory: Trajectory,
+  { searchDollars }: { readonly searchDollars?: number | undefined } = {},
+): Item {
   const { question, answer, stopReason, time, usage } = trajectory;
   const { dataset, id, hops, kind, goldAnswers } = question;
   const common = {
@@ -40,7 +48,7 @@ export function scoreTrajectory(trajectory: Trajectory): Item {
     coverEm: coverExactMatch(answer, goldAnswers),
     f1: tokenF1(answer, goldAnswers),
     ...(recall !== undefined && { retrievalRecall: recall }),
-    answerRetrieved: hasRetrievedAnswer(trajectory) ? 1 : 0,
+    ...answerRetrieved(trajectory),
     wellFormed: stopReason === "answer" && invalidTurnCount(trajectory) === 0 ? 1 : 0,
     searches: searchCount(trajectory),
     // Without a tokenizer the server's own counts are the only ones.
@@ -55,7 +63,16 @@ export function scoreTrajectory(trajectory: Trajectory): Item {
     }),
     ...searchScores(trajectory),
     ...searchUse(trajectory),
+    ...costScores(trajectory, searchDollars),
+    ...judgeScores(trajectory),
     ...plannerScores(trajectory),
     ...deficiencies(trajectory),
   };
+}
+
+function answerRetrieved(trajectory: Trajectory): { readonly answerRetrieved?: 0 | 1 } {
+  const { goldAnswers } = trajectory.question;
+  if (isVerdict(goldAnswers)) return {};
+  const holds = answerMatcher(goldAnswers);
+  return { answerRetrieved: retrievedPassages(trajectory).some(({ passage }) => holds(passage)) ? 1 : 0 };
 }

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { makeQuestion, makeSegment, makeTrajectory } from "../../test/make-trajectory.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
+import { noUsage } from "../rollout/usage.ts";
 import { searchUse } from "./search-use.ts";
 
 const found = (...ids: readonly string[]) =>
@@ -64,4 +65,10 @@ test("an answer that no passage holds is not supported; yes and no cannot be", (
   expect(searchUse(episode([search("x", "a"), answer], { answer: "yes" }))).not.toHaveProperty(
     "answerSupported",
   );
+});
+
+test("a planner's answer has no confidence: its last turn hands over", () => {
+  const generated = { answer: "Paris", isForced: false, usage: noUsage, ms: 0 };
+  expect(searchUse(episode([search("x", "a"), answer])).confidence).toBeCloseTo(0.5, 12);
+  expect(searchUse(episode([search("x", "a"), answer], { generated })).confidence).toBeUndefined();
 });

@@ -83,8 +83,10 @@ function isSupported(trajectory: Trajectory): boolean | undefined {
   return shownPassages(trajectory).some(({ passages }) => passages.some(({ passage }) => holds(passage)));
 }
 
+/** Of a planner none: its last turn hands over, and a generator's log-probabilities are not kept. */
 function confidenceOf(trajectory: Trajectory): number | undefined {
-  const { answer, segments } = trajectory;
+  const { answer, segments, generated } = trajectory;
+  if (generated !== undefined) return undefined;
   const logprobs = segments.findLast(({ source }) => source === "policy")?.logprobs ?? [];
   if (answer === undefined || logprobs.length === 0) return undefined;
   return Math.exp(logprobs.reduce((sum, value) => sum + value, 0) / logprobs.length);

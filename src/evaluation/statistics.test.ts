@@ -134,15 +134,98 @@ test("a table accounts for every method, and compares only what was asked the sa
     ],
     { seed: 1 },
   );
-  expect(table).toMatchObject({ reference: "direct", sets: ["nq", "all"] });
+  expect(table).toMatchObject({ reference: "direct", sets: ["nq"] });
   expect(
-    table.rows.map(({ name, unequal, differences }) => [name, unequal, differences.all?.verdict]),
+    table.rows.map(({ name, unequal, differences }) => [name, unequal, differences.nq?.verdict]),
   ).toEqual([
     ["broken", [], undefined],
     ["direct", [], undefined],
     ["rag", [], "better"],
     ["other", ["questionsHash"], undefined],
   ]);
-  const cell = table.rows[2]?.differences.all;
-  expect(cell?.adjustedP).toBeCloseTo(2 * (cell?.p ?? 0), 12);
+  // One set is one comparison: all questions are that set and do not count as another.
+  const cell = table.rows[2]?.differences.nq;
+  expect(cell?.adjustedP).toBe(cell?.p);
+});
+
+test("several sets and all questions are compared together, and the macro mean is over the sets", () => {
+  const two = (nq: number, hotpot: number) =>
+    makeResult([
+      ...scores(nq, 50).map((em, i) => makeItem({ id: String(i), em })),
+      ...scores(hotpot, 10).map((em, i) => makeItem({ dataset: "hotpotqa", id: String(i), em })),
+    ]);
+  const table = methodTable(
+    [
+      { name: "a", result: two(10, 1) },
+      { name: "b", result: two(40, 9) },
+    ],
+    { seed: 1 },
+  );
+  expect(table.sets).toEqual(["hotpotqa", "nq", "all"]);
+  expect(table.rows[1]?.macro).toBeCloseTo((0.8 + 0.9) / 2, 12);
+  const cells = Object.values(table.rows[1]?.differences ?? {});
+  expect(cells).toHaveLength(3);
+  const smallest = cells.toSorted((a, b) => a.p - b.p)[0];
+  expect(smallest?.adjustedP).toBeCloseTo(3 * (smallest?.p ?? 0), 12);
+});
+
+test("a table is by any metric, and less of a cost is better", () => {
+  const searched = (searches: number, score: number) =>
+    makeResult(scores(50).map((em, i) => makeItem({ id: String(i), em, searches, score })));
+  const methods = [
+    { name: "a", result: searched(3, 0) },
+    { name: "b", result: searched(1, 1) },
+  ];
+  const verdict = (metric: "searches" | "score" | "em") =>
+    methodTable(methods, { seed: 1, metric }).rows[1]?.differences.nq?.verdict;
+  expect([verdict("searches"), verdict("score"), verdict("em")]).toEqual([
+    "better",
+    "better",
+    "not distinguishable",
+  ]);
+});
+
+test("scores of different judges are not compared, exact match is", () => {
+  const judged = (judge: string) =>
+    makeResult(
+      scores(50).map((em, i) => makeItem({ id: String(i), em, score: em })),
+      makeContract({ answerJudge: { judge, judgeRule: "exactMatch", judgePromptHash: "p" } }),
+    );
+  const methods = [
+    { name: "a", result: judged("model x") },
+    { name: "b", result: judged("model y") },
+  ];
+  expect(methodTable(methods, { seed: 1, metric: "score" }).rows[1]).toMatchObject({
+    unequal: ["judge"],
+    differences: {},
+  });
+  expect(methodTable(methods, { seed: 1 }).rows[1]?.unequal).toEqual([]);
+});
+
+test("a reference that could not be measured compares nothing, and an unknown one is refused", () => {
+  const methods = [
+    { name: "a", failure: "broken" },
+    { name: "b", result: result(scores(1)) },
+  ];
+  const table = methodTable(methods, { seed: 1, reference: "a" });
+  expect(table).toMatchObject({ reference: undefined, missingReference: "a" });
+  expect(table.rows[1]?.differences).toEqual({});
+  expect(() => methodTable(methods, { seed: 1, reference: "c" })).toThrow("no method c");
+});
+
+test("passages with the word no are no evidence for a question whose answer is no", async () => {
+  const retriever: Retriever = {
+    identity: { method: "m", corpusHash: "c", indexHash: "i", parameters: {} },
+    retrieve: async (queries, k) =>
+      queries.map(() =>
+        ["a", "b"].slice(0, k).map((id) => ({
+          passage: { id, title: id, text: id === "b" ? "There is no lake." : "" },
+          score: 1,
+        })),
+      ),
+  };
+  const question = makeQuestion({ goldAnswers: ["no"] });
+  const oracle = underCondition(retriever, "oracle", { question, passages: new Map() });
+  const [list = []] = await oracle.retrieve(["q"], 2);
+  expect(list.map(({ passage }) => passage.id)).toEqual(["a", "b"]);
 });

@@ -11,11 +11,11 @@ export interface SweepPoint {
   readonly value: unknown;
   readonly utility: number;
   readonly utilityInterval: readonly [number, number];
-  /** A question, mean; tokens are those that the policy sampled and its generator read and wrote. */
+  /** A question, mean; tokens are those that the agent wrote, and that a generator and a ranker read and wrote. */
   readonly searches: number;
   readonly tokens: number;
   readonly seconds: number;
-  /** Absent where nothing has a price. */
+  /** Of all models but a judge, and of searches; absent where nothing has a price. */
   readonly dollars?: number;
   readonly n: number;
 }
@@ -34,7 +34,7 @@ export function sweepPoint(
   const utility = overall[metric];
   if (utility === undefined) return undefined;
   const mean = (name: MetricName): number => overall[name]?.mean ?? 0;
-  const isPriced = overall.dollars !== undefined || overall.generatorDollars !== undefined;
+  const { totalDollars: dollars } = overall;
   return {
     value,
     utility: utility.mean,
@@ -42,7 +42,7 @@ export function sweepPoint(
     searches: mean("searches"),
     tokens: overall.totalTokens?.mean ?? mean("policyTokens"),
     seconds: mean("timeMs") / 1000,
-    ...(isPriced && { dollars: mean("dollars") + mean("generatorDollars") }),
+    ...(dollars && { dollars: dollars.mean }),
     n: overall.n,
   };
 }

@@ -1,10 +1,10 @@
 /** The report of a sweep: a table, and for each cost a chart of utility against it with the Pareto front. Pure. */
 import type { Front, SweepPoint } from "../evaluation/sweep.ts";
 import { markdownTable, markdownText } from "./markdown.ts";
-import { lineChart } from "./report/charts.ts";
-import { element, fragment, type Markup, trusted } from "./report/markup.ts";
+import { namedPointsChart } from "./report/labelled-points.ts";
+import { element, type Markup } from "./report/markup.ts";
 import { formatNumber, formatShare } from "./report/scale.ts";
-import { styleSheet } from "./report/style.ts";
+import { caption, numberTable, section, staticPage } from "./report/static-page.ts";
 
 export interface Sweep {
   /** Name of the recipe. */
@@ -43,47 +43,37 @@ export function sweepMarkdown(sweep: Sweep): string {
 
 /** The same with charts, as one HTML file that needs no network. */
 export function sweepHtml(sweep: Sweep): string {
-  const { name, key, utility, failures } = sweep;
-  const title = `${name}: ${key}`;
-  const cells = (tag: string, values: readonly string[]): Markup =>
-    element(
-      "tr",
-      {},
-      values.map((value) => element(tag, {}, value)),
-    );
-  const body = element(
-    "body",
-    {},
-    element(
-      "main",
-      {},
-      element("h1", {}, title),
-      element("p", {}, `Utility is ${utility}. ${frontSentence(sweep)}`),
-      sweep.fronts.map((front) => frontFigure(front, sweep)),
+  const { name, key, utility, failures, points, fronts } = sweep;
+  const [first, ...others] = head(sweep);
+  return staticPage(
+    {
+      title: `${name}: ${key}`,
+      eyebrow: `forager sweep · ${points.length} of ${points.length + failures.length} values`,
+    },
+    section(
+      "Worth having",
+      caption(
+        `Utility is ${utility}, the mean over held-out questions with its 95 % interval. ${frontSentence(sweep)}`,
+      ),
       element(
-        "table",
-        {},
-        element("thead", {}, cells("th", head(sweep))),
+        "div",
+        { class: "grid wide" },
+        fronts.map((front) => frontFigure(front, sweep)),
+      ),
+    ),
+    section("All values", numberTable([first as string, ...others], rows(sweep))),
+    failures.length > 0 &&
+      section(
+        "Not measured",
         element(
-          "tbody",
-          {},
-          rows(sweep).map((row) => cells("td", row)),
+          "ul",
+          { class: "accounts" },
+          failures.map(({ value, message }) =>
+            element("li", { class: "bad" }, `${shown(value)}: ${message}`),
+          ),
         ),
       ),
-      failures.map(({ value, message }) => element("p", {}, `${shown(value)} failed: ${message}`)),
-    ),
   );
-  const page = fragment(
-    element(
-      "head",
-      {},
-      element("meta", { charset: "utf-8" }),
-      element("title", {}, title),
-      element("style", {}, trusted(styleSheet)),
-    ),
-    body,
-  );
-  return `<!doctype html>\n<html lang="en">${page.markup}</html>\n`;
 }
 
 function frontSentence({ fronts }: Sweep): string {
@@ -91,7 +81,7 @@ function frontSentence({ fronts }: Sweep): string {
     ({ cost, points, hypervolume }) =>
       `${cost}: ${points.map(({ value }) => shown(value)).join(", ")} (hypervolume ${hypervolume.toFixed(3)})`,
   );
-  return `On the Pareto front by ${parts.join("; by ")}.`;
+  return parts.length === 0 ? "No value has a front." : `On the Pareto front by ${parts.join("; by ")}.`;
 }
 
 function head({ key, points }: Sweep): string[] {
@@ -126,29 +116,30 @@ function shown(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** All points with their intervals, and a line through the front. */
+/** All points with their intervals, and a line in steps along the front. */
 function frontFigure({ cost, points: front, hypervolume }: Front, { points, utility }: Sweep): Markup {
   const at = (point: SweepPoint) => ({
+    name: shown(point.value),
     x: point[cost] as number,
     y: point.utility,
     interval: point.utilityInterval,
+    isMarked: !front.includes(point),
   });
   const title = `${utility} against ${units[cost]}`;
-  const chart = lineChart(
-    {
-      title,
-      xLabel: units[cost],
-      series: [
-        { label: "Pareto front", points: front.map(at), color: 0, kind: "line" },
-        { label: "all values", points: points.map(at), color: 1, kind: "points" },
-      ],
-    },
-    { width: 640, height: 320 },
-  );
   return element(
     "figure",
     {},
-    element("figcaption", {}, `${title}, hypervolume ${formatShare(hypervolume)}`),
-    chart,
+    element(
+      "figcaption",
+      {},
+      element("h3", {}, title),
+      caption(
+        `Hypervolume ${formatShare(hypervolume)}; the line is the front, values off it have the other colour.`,
+      ),
+    ),
+    namedPointsChart(
+      { title, xLabel: units[cost], points: points.map(at), front: front.map(at) },
+      { width: 500, height: 300 },
+    ),
   );
 }

@@ -49,6 +49,7 @@ export function rerankingRetriever(
   const deep = (k: number): number => (Number.isInteger(k) && k >= 1 ? Math.max(depth, k) : k);
   return {
     identity: identityOf(retriever.identity, reranker, depth),
+    spent: retriever.spent,
     retrieve: async (queries, k, signal) => {
       const answers = await retriever.retrieve(queries, deep(k), signal);
       const results: ScoredPassage[][] = [];

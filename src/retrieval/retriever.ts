@@ -4,6 +4,7 @@
  */
 import type { Passage } from "../corpus/passage.ts";
 import { RetrieverError } from "../errors.ts";
+import type { Spending } from "../shared/budget.ts";
 
 /** What a result depends on; written into every result file so that unequal runs are not compared. */
 export interface RetrieverIdentity {
@@ -30,6 +31,8 @@ export interface Retriever {
    * Throws `RetrieverError` when it cannot answer, and the signal's reason when aborted.
    */
   retrieve(queries: readonly string[], k: number, signal?: AbortSignal): Promise<ScoredPassage[][]>;
+  /** What its answers have cost up to now; absent where they cost nothing but time. */
+  readonly spent?: (() => Spending) | undefined;
 }
 
 /** Throws `RetrieverError` unless `k` is an integer of at least 1. */

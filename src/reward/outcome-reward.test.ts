@@ -26,6 +26,12 @@ describe("the reward of CoSearch's agent", () => {
     ["well-formed and wrong", turns(search, answer), "Rome", 0],
     ["right without a thought", turns("<answer>Paris</answer>"), "Paris", -0.2],
     ["right with words around", turns(search, `${answer} yes`), "Paris", -0.2],
+    [
+      "right after a thought of white space",
+      turns(search, "<think> \n</think><answer>Paris</answer>"),
+      "Paris",
+      -0.2,
+    ],
     ["right after an invalid turn", turns("hm", answer), "Paris", -0.2],
   ])("%s", (_, record, given, expected) => {
     expect(value(makeTrajectory({ ...record, answer: given }))).toBeCloseTo(expected, 12);

@@ -3,7 +3,7 @@
  * ill-formed. A trajectory that was cut off before its first turn ended is ill-formed too; the released code gives it 0.
  */
 import { z } from "zod";
-import type { Trajectory } from "../rollout/trajectory.ts";
+import type { Segment, Trajectory } from "../rollout/trajectory.ts";
 import { invalidTurnCount } from "../rollout/trajectory-view.ts";
 import { hasValidFormat } from "./format-reward.ts";
 import { tokenF1 } from "./token-f1.ts";
@@ -17,10 +17,14 @@ export const turnFormatDoc =
 
 export const penaltyDoc = "Taken off where the format is broken, 0 to 1; 0.2 in CoSearch.";
 
-/** Whether all turns are well-formed and the last one answers. */
+/** Whether all turns are well-formed and the last one answers; a thought of white space alone is none. */
 export function isWellFormed(trajectory: Trajectory, format: TurnFormat): boolean {
-  if (format === "reasoned") return hasValidFormat(trajectory);
+  if (format === "reasoned") return hasValidFormat(trajectory) && !trajectory.segments.some(hasBlankThought);
   return trajectory.stopReason === "answer" && invalidTurnCount(trajectory) === 0;
+}
+
+function hasBlankThought({ source, text }: Segment): boolean {
+  return source === "policy" && /<(think|reason)>\s*<\/\1>/.test(text);
 }
 
 /** In [-penalty, 1]. */

@@ -13,6 +13,7 @@
  */
 import { z } from "zod";
 import { answerMatcher, isVerdict } from "../corpus/answer-match.ts";
+import { assert } from "../errors.ts";
 import type { ScoredPassage } from "../retrieval/retriever.ts";
 import { chosenPassages } from "../rollout/ranked-search.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
@@ -21,10 +22,10 @@ import { tokenF1 } from "./token-f1.ts";
 
 export const rankingRewardSchema = z.strictObject({
   combine: z
-    .enum(["gated", "relevance", "answer", "max"])
+    .enum(["gated", "relevance", "answer", "max", "judge"])
     .default("gated")
     .describe(
-      "What a ranking earns: `gated` as in Eq. 6; the ablations `relevance` (without the agent's reward) and `answer` (without relevance); `max` the greater of both.",
+      "What a ranking earns: `gated` as in Eq. 6; the ablations `relevance` (without the agent's reward) and `answer` (without relevance) and `judge` (what `ranker.judge` gives it, 0 to 1); `max` the greater of r_rel and r_main.",
     ),
   relevance: z
     .enum(["hits", "ndcg"])
@@ -108,7 +109,8 @@ export function rankingReward(
   const outcome = isWellFormed(agent, options.agentFormat) ? tokenF1(agent.answer, goldAnswers) : 0;
   const { answerThreshold: threshold } = options;
   const answer = threshold === undefined ? outcome : Number(outcome >= threshold);
-  const value = isValid ? combined({ relevance, answer, isAnswerable }, options) : -options.penalty;
+  const grade = ranking.ranking?.grade;
+  const value = isValid ? combined({ relevance, answer, isAnswerable, grade }, options) : -options.penalty;
   return { value, isValid, isAnswerable, hits, relevance };
 }
 
@@ -143,10 +145,19 @@ function discounted(gains: readonly number[]): number {
 }
 
 function combined(
-  parts: { readonly relevance: number; readonly answer: number; readonly isAnswerable: boolean },
+  parts: {
+    readonly relevance: number;
+    readonly answer: number;
+    readonly isAnswerable: boolean;
+    readonly grade: number | undefined;
+  },
   { combine, gamma, gammaIncluded }: RankingRewardOptions,
 ): number {
-  const { relevance, answer, isAnswerable } = parts;
+  const { relevance, answer, isAnswerable, grade } = parts;
+  if (combine === "judge") {
+    assert(grade !== undefined, "a ranking is graded before it is rewarded by its judge");
+    return grade;
+  }
   if (combine === "relevance") return relevance;
   if (combine === "answer") return answer;
   if (combine === "max") return Math.max(relevance, answer);

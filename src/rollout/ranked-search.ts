@@ -6,7 +6,7 @@
  * in mode rag), linked to the agent's episode and turn. A ranking that breaks the grammar, and a ranker that fails, leave
  * the retriever's own best K; both are recorded as what they are, never as a ranking.
  */
-import { answerMatcher } from "../corpus/answer-match.ts";
+import { answerMatcher, isVerdict } from "../corpus/answer-match.ts";
 import type { Question } from "../corpus/question.ts";
 import { openingTokens } from "../environment/opening.ts";
 import { prepareQuestion } from "../environment/prompt.ts";
@@ -242,14 +242,15 @@ export function chosenPassages({ answer, turns }: Trajectory): ScoredPassage[] |
 
 /**
  * The oracle (appendix F, Eq. 7): the candidates that hold a gold answer in the order of the retriever, then the best of
- * the others, k in all; without any such candidate the retriever's own best k.
+ * the others, k in all; without any such candidate the retriever's own best k. Answers that are all yes, no, true or false
+ * stand in passages for other reasons, so they make none relevant, as in the ranker's reward.
  */
 export function oracleChoice(
   candidates: readonly ScoredPassage[],
   goldAnswers: readonly string[],
   k: number,
 ): ScoredPassage[] {
-  const holds = answerMatcher(goldAnswers);
+  const holds = answerMatcher(isVerdict(goldAnswers) ? [] : goldAnswers);
   const relevant = candidates.filter(({ passage }) => holds(passage));
   const others = candidates.filter((candidate) => !relevant.includes(candidate));
   return [...relevant, ...others].slice(0, k).map(({ passage }, i) => ({ passage, score: 1 / (i + 1) }));

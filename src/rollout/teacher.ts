@@ -3,7 +3,8 @@
  *
  * `plan` follows the plan of a built-in world's question. Patient, it makes every search and gives the gold answer;
  * impatient, it makes the first search only and answers with the next name of the plan, which is what it has just read:
- * it shows how to search, read and copy, and leaves the second search to be found by reinforcement.
+ * it shows how to search, read and copy, and leaves the second search to be found by reinforcement. It may have bad
+ * habits (`habits.ts`), for reinforcement to remove.
  *
  * `goldPassages` serves real questions: it searches until all gold passages are found (`gold-plan.ts`) and then gives the
  * gold answer. What cannot be shown honestly is dropped with a reason: passages that no query finds, an answer that does
@@ -22,6 +23,7 @@ import type { ScoredPassage } from "../retrieval/retriever.ts";
 import { defaultType } from "../shared/default-type.ts";
 import { random } from "../shared/random.ts";
 import { findGoldPlan, type NoPlan } from "./gold-plan.ts";
+import { habitsSchema, turnsWithHabits } from "./habits.ts";
 import { mentions } from "./mentions.ts";
 import { episodeName, type RolloutRequest, type RolloutSetting } from "./rollout.ts";
 import { runRollouts } from "./run-rollouts.ts";
@@ -46,6 +48,11 @@ export const teacherOptionsSchema = z.discriminatedUnion("type", [
       .default(0)
       .describe(
         "Mode planner: probability of a needless second sub-query in a round, and after the plan of one more needless round, and so on; something for reinforcement to unlearn.",
+      ),
+    habits: habitsSchema
+      .optional()
+      .describe(
+        "Mode search: bad habits that are shown, for a warm start that has them as models that were not taught by a script do (docs/algorithms/desa.md); absent: none.",
       ),
   }),
   z.strictObject({
@@ -125,7 +132,9 @@ async function scriptOf(
   if (teacher.type === "plan") {
     const actions = teacherActions(question, chance.next() < teacher.patience);
     checkBudget(question, actions.length - 1, maxSearches);
-    return actions.map(codec.render);
+    const { habits } = teacher;
+    if (habits === undefined) return actions.map(codec.render);
+    return turnsWithHabits(actions, habits, { codec, question: question.text, maxSearches, chance });
   }
   const { retriever, titles = new Map(), signal } = setting;
   const format = observationFormat(setting.environment, setting.tokenizer);

@@ -1,11 +1,11 @@
 /**
- * Judges episodes of a planner: scores of answers, grades of searches, and once for each question what the generator
- * answers without a planner. Failures of a judge or a retriever mark the episode as one that the world broke.
+ * Judges episodes: scores of answers, and of a planner's grades of searches and once for each question what the generator
+ * answers without it. Failures of a judge or a retriever mark the episode as one that the world broke.
  */
 import type { Recipe } from "../config/recipe.ts";
 import { type Question, questionKey } from "../corpus/question.ts";
 import { isInfrastructureFailure } from "../environment/stop-reason.ts";
-import { PolicyError, RetrieverError } from "../errors.ts";
+import { assert, PolicyError, RetrieverError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
 import { gradeByRecall, gradeSearch, judgeAnswer, judgePromptHash } from "../reward/judge.ts";
 import { askGenerator, describeGenerator, directPrompt, ragPrompt } from "../rollout/generator.ts";
@@ -53,13 +53,13 @@ export class Assessor {
   /** What a judgement depends on besides the planner, for contracts. */
   describe(): Readonly<Record<string, string | number>> {
     const { planner } = this.#parts.recipe;
-    const { judge, grader } = this.models;
+    const { generator, judge, grader } = this.models;
     const { identity } = judge.model?.policy ?? {};
     return {
-      ...describeGenerator(this.models.generator),
+      ...(generator && describeGenerator(generator)),
       judge: identity === undefined ? judge.rule : `${identity.type} ${identity.model}`,
       judgeRule: judge.rule,
-      process: planner?.process ?? "none",
+      ...(planner && { process: planner.process }),
       ...((judge.model || grader) && { judgePromptHash }),
     };
   }
@@ -72,10 +72,18 @@ export class Assessor {
     return sha256(canonicalJson([this.describe(), retriever.identity, shown, recipe.seed]));
   }
 
-  /** The trajectories with their assessments, in order; those that the world broke stay as they are. Throws the signal's reason. */
+  /**
+   * The trajectories with their assessments, in order; those that the world broke stay as they are. Times are 0 without a
+   * clock. Throws the signal's reason.
+   */
   async assess(
     trajectories: readonly Trajectory[],
-    options: { readonly withBaselines: boolean; readonly signal?: AbortSignal | undefined },
+    options: {
+      /** Mode planner alone. */
+      readonly withBaselines: boolean;
+      readonly signal?: AbortSignal | undefined;
+      readonly now?: (() => number) | undefined;
+    },
   ): Promise<Trajectory[]> {
     const tasks = trajectories.map(
       (trajectory) => (signal: AbortSignal) => this.#assessOrMark(trajectory, { ...options, signal }),
@@ -98,8 +106,10 @@ export class Assessor {
     }
   }
 
-  async #assess(trajectory: Trajectory, { withBaselines, signal }: AssessOptions): Promise<Assessment> {
+  async #assess(trajectory: Trajectory, options: AssessOptions): Promise<Assessment> {
+    const { withBaselines, signal, now = () => 0 } = options;
     const { question, answer, group, sample } = trajectory;
+    const started = now();
     const { judge } = this.models;
     const seed = random(this.#parts.recipe.seed, "judge", group, sample).below(2 ** 31);
     const [verdict, grade, alone] = await Promise.all([
@@ -117,6 +127,7 @@ export class Assessor {
       ...(grade.grade !== undefined && { grade: grade.grade }),
       ...(grade.isUnreadable && { isGradeUnreadable: true }),
       usage: usages.reduce(addUsage, noUsage),
+      ms: now() - started,
     };
   }
 
@@ -127,7 +138,7 @@ export class Assessor {
   ): Promise<{ readonly grade?: number; readonly isUnreadable: boolean; readonly usage: PolicyUsage }> {
     const { planner, environment } = this.#parts.recipe;
     const { grader } = this.models;
-    if (trajectory.generated === undefined || planner?.process === "none")
+    if (trajectory.generated === undefined || planner === undefined || planner.process === "none")
       return { isUnreadable: false, usage: noUsage };
     if (grader === undefined) {
       const grade = gradeByRecall(trajectory);
@@ -152,6 +163,7 @@ export class Assessor {
     const { recipe, retriever } = this.#parts;
     const { environment } = recipe;
     const { generator, judge } = this.models;
+    assert(generator !== undefined, "only a planner's generator answers alone");
     const seed = random(recipe.seed, "generator alone", questionKey(question)).below(2 ** 31);
     const [passages = []] = await retriever.retrieve([question.text], environment.k, signal);
     const prompts = await Promise.all([
@@ -179,4 +191,5 @@ export class Assessor {
 interface AssessOptions {
   readonly withBaselines: boolean;
   readonly signal: AbortSignal;
+  readonly now?: (() => number) | undefined;
 }

@@ -68,6 +68,14 @@ async function openTokenizer(source: string, world: World): Promise<Tokenizer> {
   }
 }
 
+/** Where another part's completions are recorded beside the agent's: `FILE.generator.jsonl` beside `FILE.jsonl`. */
+export function recordingOf(
+  file: string | undefined,
+  part: "generator" | "judge" | "ranker",
+): string | undefined {
+  return file?.replace(/((?:\.jsonl)?(?:\.gz)?)$/, `.${part}$1`);
+}
+
 /** What `opened` says, appended to `file` too; `closers` gets what must be closed. Throws `FileError`, `DataFormatError`. */
 export async function recorded(
   opened: OpenedPolicy,

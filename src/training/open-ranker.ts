@@ -11,7 +11,8 @@ import { exists } from "../shared/files.ts";
 import { freshPolicy } from "./fresh-policy.ts";
 import type { Watcher } from "./hub-settings.ts";
 import { createEngine, openEngine } from "./open-engine.ts";
-import { openServedPolicy } from "./open-policy.ts";
+import { openRankingJudge } from "./open-generator.ts";
+import { openServedPolicy, recorded, recordingOf } from "./open-policy.ts";
 import { type OpenedRanker, rankerFolder } from "./opened-ranker.ts";
 import type { TrainingData } from "./setup.ts";
 import { processWorld } from "./world.ts";
@@ -22,10 +23,23 @@ export interface RankerWorld {
   readonly folder?: string;
   /** Gets what must be closed. */
   readonly closers: Closers;
+  /** True: rankings are recorded beside `recordPolicy`, where the recipe has it. */
+  readonly records?: boolean | undefined;
 }
 
 /** The ranker of a training, untrained; undefined where the recipe has none. Throws `ConfigError` where a stage needs one. */
 export async function createRanker(
+  recipe: Recipe,
+  data: TrainingData,
+  world: RankerWorld & { readonly agent: Engine },
+): Promise<OpenedRanker | undefined> {
+  const { ranker } = recipe;
+  const opened = await createUnjudged(recipe, data, world);
+  const judge = ranker?.type === "generative" && ranker.trainable ? ranker.judge : undefined;
+  return opened && judge ? { ...opened, judge: await openRankingJudge(judge, recipe, world) } : opened;
+}
+
+async function createUnjudged(
   recipe: Recipe,
   data: TrainingData,
   world: RankerWorld & { readonly agent: Engine },
@@ -65,7 +79,7 @@ type Asked = Pick<GenerativeRanker, "policy" | "tokenizer" | "contextLength">;
 export async function openRanker(
   recipe: Recipe,
   checkpoint: string | undefined,
-  { watcher, closers, agent }: RankerWorld & { readonly agent: Asked },
+  { watcher, closers, agent, records = false }: RankerWorld & { readonly agent: Asked },
 ): Promise<OpenedRanker | undefined> {
   const { ranker } = recipe;
   if (ranker === undefined || ranker.type === "none") return undefined;
@@ -78,12 +92,18 @@ export async function openRanker(
   if (ranker.weights === "shared") return asked(ranker, agent);
   const { model } = ranker;
   assert(model !== undefined, "a ranker with weights of its own has a model");
-  if (isServed(model)) return asked(ranker, await openServedPolicy(model, processWorld(watcher)));
+  const world = processWorld(watcher);
+  const file = records ? recordingOf(recipe.recordPolicy, "ranker") : undefined;
+  if (isServed(model))
+    return asked(ranker, await recorded(await openServedPolicy(model, world), file, { closers, world }));
   const saved = checkpoint && rankerFolder(checkpoint);
   const source = saved !== undefined && (await exists(saved)) ? saved : sourceOf(model);
   const engine = await openEngine(source, recipe, watcher);
   closers.defer(() => engine.close());
-  return withEngine(ranker, engine, true);
+  if (file === undefined) return withEngine(ranker, engine, true);
+  const { tokenizer, contextLength } = engine;
+  const opened = { policy: engine.policy(), tokenizer, contextLength, concurrency: undefined };
+  return asked(ranker, await recorded(opened, file, { closers, world }));
 }
 
 function isServedRanker({ model }: GenerativeRankerOptions): boolean {

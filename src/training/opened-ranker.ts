@@ -6,6 +6,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { ModelOptions } from "../engine/model-options.ts";
 import type { SamplingOptions } from "../rollout/policy.ts";
 import type { Ranker } from "../rollout/ranked-search.ts";
+import type { RankingGrader } from "./ranking-grader.ts";
 
 type Sampling = Pick<SamplingOptions, "temperature" | "topP" | "topK">;
 
@@ -17,6 +18,8 @@ export interface OpenedRanker {
   readonly model?: ModelOptions | undefined;
   /** Whether the engine is not the agent's, and so has checkpoints and an optimiser of its own. */
   readonly isOwn: boolean;
+  /** Who grades rankings while they are trained on, for the reward `combine: judge`. */
+  readonly judge?: Omit<RankingGrader, "seed"> | undefined;
   /** The ranker of the rollouts that start now. */
   sampling(options: Sampling): Ranker;
 }

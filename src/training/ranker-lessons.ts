@@ -61,8 +61,11 @@ export function rankerLessons(
   };
 }
 
+/** A call that failed, or whose judge did, is none to learn from. */
 function judgeCalls(agent: Trajectory, { reward }: LessonOptions): JudgedRanking[] {
-  const calls = (agent.rankings ?? []).filter(({ segments }) => segments.length > 1);
+  const isGraded = ({ answer, ranking }: Trajectory): boolean =>
+    reward.combine !== "judge" || answer === undefined || ranking?.grade !== undefined;
+  const calls = (agent.rankings ?? []).filter((call) => call.segments.length > 1 && isGraded(call));
   return calls.map((ranking) => ({
     ranking,
     judgement: rankingReward(ranking, agent, reward),

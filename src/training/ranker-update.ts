@@ -10,16 +10,19 @@ import type { Lesson } from "./lesson.ts";
 import { policyData } from "./policy-data.ts";
 import { type RankerLessons, rankerLessons } from "./ranker-lessons.ts";
 import { asRankerMetrics, rankerMetrics } from "./ranker-metrics.ts";
+import { gradeRankings } from "./ranking-grader.ts";
 
 type GroupStage = ReinforcementStage & { readonly algorithm: GrpoOptions };
 
-/** What the ranker learns from a step; undefined where there is no generative ranker. */
-export function lessonsOfRanker(
-  { ranker, seed }: Lesson,
+/** What the ranker learns from a step; undefined where there is no generative ranker. Asks its judge, where it has one. */
+export async function lessonsOfRanker(
+  { ranker, seed, signal }: Lesson,
   stage: ReinforcementStage,
-  { step, agents }: { readonly step: number; readonly agents: readonly Trajectory[] },
-): RankerLessons | undefined {
+  { step, agents: played }: { readonly step: number; readonly agents: readonly Trajectory[] },
+): Promise<RankerLessons | undefined> {
   if (ranker?.opened.options.type !== "generative") return undefined;
+  const { judge } = ranker.opened;
+  const agents = judge ? await gradeRankings(played, { ...judge, seed }, signal) : played;
   const advantage =
     stage.algorithm.type === "grpo" ? stage.algorithm.advantage : ({ normalize: "std" } as const);
   const chance = random(seed, stage.name, "ranker groups", step);

@@ -66,7 +66,7 @@ async function loadQuestions({ data, evaluation, stages }: Recipe, world: World)
   const readAll = async (paths: string | readonly string[]): Promise<Question[]> =>
     (await Promise.all(listOf(paths).map((path) => readOne(path, places)))).flat();
   // A recipe that is only evaluated has no use for what it could be trained on, which may not be here.
-  const train = stages.length === 0 ? [] : partOf(await readAll(data.questions.train), data.trainPart);
+  const train = stages.length === 0 ? [] : partOf(await readAll(data.questions.train ?? []), data.trainPart);
   const heldOut = evenly(await readAll(data.questions.evaluation), evaluation.n);
   requireScorable(heldOut);
   requireApart(train, heldOut, "training");

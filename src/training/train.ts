@@ -2,13 +2,13 @@
 import { resolvedYaml } from "../config/load-recipe.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { Closers } from "../shared/closers.ts";
+import { planCompanions, requireRoomForAll } from "./companions.ts";
 import type { Watcher } from "./hub-settings.ts";
 import { baselineFile, openAssessor } from "./open-assessor.ts";
 import { createEngine } from "./open-engine.ts";
 import { createRanker } from "./open-ranker.ts";
 import { planMemory, requireMemory } from "./plan-training.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
-import { requireMemoryWithRanker } from "./ranker-memory.ts";
 import { loadData, type TrainingData, writeWorldFiles } from "./setup.ts";
 import { requireCritic } from "./stage-critic.ts";
 import { Training } from "./training.ts";
@@ -56,7 +56,7 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
     if (note !== undefined) input.reporter.message(note);
     const plan = planMemory(recipe, engine.model);
     requireMemory(recipe, plan);
-    requireMemoryWithRanker(recipe, plan, ranker);
+    requireRoomForAll(plan, await planCompanions(recipe, watcher));
     const { codeVersion } = input;
     const run = resume
       ? await RunFolder.resume(folder)

@@ -15,7 +15,7 @@ import type { TrainingData } from "./setup.ts";
 export interface ContractParts {
   readonly data: TrainingData;
   readonly engine: Pick<Engine, "tokenizer">;
-  /** Mode planner: who answers and judges. */
+  /** Who judges, and in mode planner who answers. */
   readonly assessor?: Pick<Assessor, "describe"> | undefined;
   /** Version of Forager. */
   readonly codeVersion: string;
@@ -42,7 +42,7 @@ export async function trainingContract(
     tokenizerHash: engine.tokenizer.hash,
     promptHash: await openingHash(recipe.environment, engine.tokenizer),
     templateHash: findPassageTemplate(recipe.environment.passageTemplate).hash,
-    ...(assessor && { generator: assessor.describe() }),
+    ...(assessor && { [recipe.generator ? "generator" : "answerJudge"]: assessor.describe() }),
     ...(recipe.ranker && { ranker: await describeRanker(recipe.ranker, watcher) }),
     mode: recipe.environment.mode,
     codec: recipe.environment.codec,

@@ -51,6 +51,14 @@ describe("compare", () => {
     expect(stdout).toMatch(/40 questions would show a difference of 0\.\d+ or more/);
   });
 
+  test("compares by another metric, and refuses one that is none", async () => {
+    const call = ["compare", at("a.json"), at("b.json"), "--json", "--metric"];
+    expect(await runForTest(...call, "searches")).toMatchObject({
+      json: { metric: "searches", difference: 0.5, verdict: "worse" },
+    });
+    expect((await runForTest(...call, "wisdom")).stderr).toContain("no metric wisdom");
+  });
+
   test("takes several seeds a side, with commas between", async () => {
     const sides = [
       ["a.json", "a.json"],
@@ -82,6 +90,11 @@ describe("compare", () => {
     expect(refused.stderr).toMatch(
       /^forager: these results do not measure the same thing: k is 3 and 5.*\n$/,
     );
+    const told = await runForTest("compare", at("a.json"), at("other.json"), "--json");
+    expect(told).toMatchObject({
+      code: 2,
+      json: { n: 0, difference: null, verdict: null, contractDifferences: [{ key: "k", a: 3, b: 5 }] },
+    });
     const forced = await runForTest("compare", at("a.json"), at("other.json"), "--force", "--json");
     expect(forced).toMatchObject({ code: 0, json: { contractDifferences: [{ key: "k", a: 3, b: 5 }] } });
     expect((await runForTest("compare", at("a.json"), at("other.json"), "--force")).stdout).toContain(

@@ -102,10 +102,10 @@ async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<
   const context = await checkContext(patient);
   add(context);
   if (context.ok) add(await checkReward(patient));
-  const memory = checkMemory(patient);
-  add(memory);
+  const memory = await attempt("memory", add, () => checkMemory(patient, io));
+  if (memory !== undefined) add(memory);
   io.signal.throwIfAborted();
-  if (!memory.ok) return;
+  if (!memory?.ok) return;
   const speed = await measureSpeed(patient, io.progress.now);
   const size = await attempt("time", add, () => episodeSize(patient));
   if (size !== undefined) add(checkTime(patient, speed, size));

@@ -85,8 +85,7 @@ export const evalCommand = defineCommand({
     if (planned !== "") io.print(planned);
     const use = searchUseText(result);
     if (use !== "") io.print(use);
-    if (typeof source.model !== "string" && result.cost !== undefined)
-      io.print(`\ncost: ${costText(result.cost)}`);
+    if (result.cost !== undefined) io.print(`\ncost: ${costText(result.cost)}`);
     if (file !== undefined) io.print(`\nwritten to ${file.path}`);
     const json = { ...resultJson(result), ...plannerJson(result), file: file?.path ?? null };
     if (!options.decompose) return { json };

@@ -1,17 +1,19 @@
 /** `forager sweep`: one setting at several values, each trained and evaluated, and which values are worth having. */
 import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
 import type { Recipe } from "../../config/recipe.ts";
 import { parseYamlValue } from "../../config/yaml-source.ts";
-import { ConfigError, FileError, InterruptedError, UsageError } from "../../errors.ts";
-import { type MetricName, metricNames } from "../../evaluation/item.ts";
+import { FileError, InterruptedError, UsageError } from "../../errors.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import { frontOf, type SweepPoint, sweepCosts, sweepPoint, utilityMetric } from "../../evaluation/sweep.ts";
 import { RunFolder } from "../../reporting/run-folder.ts";
 import { type Sweep, sweepHtml, sweepMarkdown } from "../../reporting/sweep-report.ts";
 import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { sha256 } from "../../shared/hash.ts";
+import { type WarmStart, warmStartOf } from "../../training/warm-start.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
+import { metricOf } from "../metric-option.ts";
 import { trainWithView } from "../new-run.ts";
 
 export const sweepCommand = defineCommand({
@@ -19,6 +21,7 @@ export const sweepCommand = defineCommand({
   summary: "Train a recipe with several values of one setting, and find the Pareto front.",
   details:
     "Each value has its run in the folder; the same command goes on with what is unfinished and takes what is finished.\n" +
+    "Values whose supervised stages agree share them: they are trained once, in FOLDER/warm-start-HASH.\n" +
     "A run that fails is listed, and the others go on. sweep.html and sweep.md show utility against searches, tokens,\n" +
     "seconds and, where there are prices, dollars.",
   args: [{ name: "RECIPE", doc: "a recipe file" }],
@@ -60,7 +63,7 @@ export const sweepCommand = defineCommand({
         `sweep: two values of --over ${over as string} would share a folder; name each once`,
       );
     await mkdir(folder, { recursive: true });
-    const { results, failures } = await runAll(plans, io);
+    const { results, failures } = await runAll(plans, folder, io);
     const chosen = metric ?? utilityMetric(results.map(({ result }) => result));
     const points = results.flatMap(({ value, result }) => sweepPoint(value, result, chosen) ?? []);
     const sweep: Sweep = {
@@ -78,13 +81,6 @@ export const sweepCommand = defineCommand({
     return { json: sweepJson(sweep), exitCode: failures.length > 0 ? 1 : 0 };
   },
 });
-
-function metricOf(name: string): MetricName {
-  const found = metricNames.find((candidate) => candidate === name);
-  if (found === undefined)
-    throw new UsageError(`sweep: there is no metric ${name}; use one of ${metricNames.join(", ")}`);
-  return found;
-}
 
 /** `key=a,b` as a key and YAML values, of which there are at least one. */
 function parseOver(over: string): { readonly key: string; readonly values: readonly unknown[] } {
@@ -115,15 +111,16 @@ interface PlannedRun {
   readonly run: string;
 }
 
-async function runAll(plans: readonly PlannedRun[], io: CommandIo) {
+async function runAll(plans: readonly PlannedRun[], folder: string, io: CommandIo) {
   const results: { readonly value: unknown; readonly result: EvaluationResult }[] = [];
   const failures: { readonly value: unknown; readonly message: string }[] = [];
+  const shared = sharedStarts(plans, folder);
   for (const [index, plan] of plans.entries()) {
     io.note(`value ${index + 1} of ${plans.length}: ${text(plan.value)}`);
     try {
-      results.push({ value: plan.value, result: await finished(plan, io) });
+      results.push({ value: plan.value, result: await finished(await afterStart(plan, shared, io), io) });
     } catch (error) {
-      if (io.signal.aborted || error instanceof InterruptedError || error instanceof ConfigError) throw error;
+      if (io.signal.aborted || error instanceof InterruptedError || error instanceof UsageError) throw error;
       const message = error instanceof Error ? error.message : String(error);
       failures.push({ value: plan.value, message });
       io.note(`${text(plan.value)} failed: ${message}`);
@@ -132,13 +129,46 @@ async function runAll(plans: readonly PlannedRun[], io: CommandIo) {
   return { results, failures };
 }
 
+interface SharedStart extends WarmStart {
+  readonly run: string;
+}
+
+/** The warm starts of the plans that share theirs with another. */
+function sharedStarts(plans: readonly PlannedRun[], folder: string): ReadonlyMap<PlannedRun, SharedStart> {
+  const starts = plans.flatMap((plan) => {
+    const start = warmStartOf(plan.recipe);
+    return start === undefined ? [] : [{ plan, start, hash: sha256(resolvedYaml(start.recipe)).slice(0, 8) }];
+  });
+  const isShared = (hash: string): boolean => starts.filter((other) => other.hash === hash).length > 1;
+  return new Map(
+    starts
+      .filter(({ hash }) => isShared(hash))
+      .map(({ plan, start, hash }) => [plan, { ...start, run: join(folder, `warm-start-${hash}`) }]),
+  );
+}
+
+/** The plan from its warm start on, which is trained now unless it is there; a plan that shares none as it is. */
+async function afterStart(
+  plan: PlannedRun,
+  shared: ReadonlyMap<PlannedRun, SharedStart>,
+  io: CommandIo,
+): Promise<PlannedRun> {
+  const start = shared.get(plan);
+  if (start === undefined) return plan;
+  await finished({ value: "the warm start", recipe: start.recipe, run: start.run }, io);
+  const checkpoint = await (await RunFolder.open(start.run)).latestCheckpoint();
+  if (checkpoint === undefined)
+    throw new FileError(`${start.run} has no checkpoint; remove it and run again`);
+  return { ...plan, recipe: start.rest(resolve(checkpoint.path)) };
+}
+
 /** The final result of a run: taken from its folder, or trained, or gone on with. */
 async function finished({ recipe, run }: PlannedRun, io: CommandIo): Promise<EvaluationResult> {
   const isThere = await exists(run);
   if (isThere) {
     const stored = await (await RunFolder.open(run)).readRecipe();
     if (stored !== resolvedYaml(recipe))
-      throw new ConfigError(
+      throw new UsageError(
         `${run} is a run of another recipe; choose another folder with --out, or remove it`,
       );
     const done = await finalResult(run);

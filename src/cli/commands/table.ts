@@ -6,7 +6,7 @@
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { resolvedYaml } from "../../config/load-recipe.ts";
-import { ForagerError, InterruptedError } from "../../errors.ts";
+import { ForagerError, InterruptedError, UsageError } from "../../errors.ts";
 import { type MeasuredMethod, methodTable } from "../../evaluation/method-table.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import { methodPage } from "../../reporting/method-table/page.ts";
@@ -14,6 +14,7 @@ import { account, methodCsv, methodMarkdown } from "../../reporting/method-table
 import { exists, writeFileAtomic } from "../../shared/files.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
+import { metricOf } from "../metric-option.ts";
 import { findModel } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
 import { parseCommand } from "../parse.ts";
@@ -44,21 +45,31 @@ export const tableCommand = defineCommand({
       value: "NAME",
       doc: "Method the others are compared with; default: the first that is measured.",
     },
+    metric: {
+      type: "text",
+      value: "METRIC",
+      doc: "What methods are compared by, such as f1, or score of a judge; default: em.",
+    },
   },
   examples: [
     "table recipes/baselines/direct.yaml recipes/baselines/rag.yaml runs/search-r1 --out tables/nq --reference rag",
     "table a.json b.json --out tables/ab",
   ],
-  async run({ args, options: { out, set, reference } }, io) {
+  async run({ args, options: { out, set, reference, metric: named } }, io) {
     const folder = out as string;
+    const metric = metricOf(named ?? "em");
+    const names = args.map((_, index) => uniqueName(args, index));
+    if (reference !== undefined && !names.includes(reference))
+      throw new UsageError(`table: there is no method ${reference}; use one of ${names.join(", ")}`);
     await mkdir(join(folder, "results"), { recursive: true });
     const methods: MeasuredMethod[] = [];
     for (const [index, target] of args.entries()) {
-      const name = uniqueName(args, index);
+      const name = names[index] as string;
       io.note(`${name} (${index + 1} of ${args.length})`);
       methods.push(await measured({ target, name, set, folder }, io));
     }
-    const table = methodTable(methods, { seed: 1, reference });
+    const table = methodTable(methods, { seed: 1, reference, metric });
+    const whole = table.sets.at(-1) as string;
     await writeFileAtomic(join(folder, "table.csv"), methodCsv(table));
     await writeFileAtomic(join(folder, "table.html"), methodPage(table));
     await writeFileAtomic(join(folder, "table.md"), methodMarkdown(table));
@@ -71,12 +82,15 @@ export const tableCommand = defineCommand({
         measured: methods.length - failed.length,
         failed: failed.map(({ name, failure }) => ({ name, failure })),
         reference: table.reference ?? null,
+        metric,
         rows: table.rows.map((row) => ({
           name: row.name,
           em: row.result?.summary.overall.em?.mean ?? null,
+          [metric]: row.result?.summary.overall[metric]?.mean ?? null,
           n: row.result?.summary.overall.n ?? 0,
+          cost: row.result?.cost ?? null,
           account: account(row),
-          verdict: row.differences.all?.verdict ?? null,
+          verdict: row.differences[whole]?.verdict ?? null,
         })),
         folder,
       },

@@ -5,18 +5,22 @@
 import type { Datum } from "../../algorithm/datum.ts";
 import { findCodec } from "../../environment/codecs.ts";
 import { formatDuration } from "../../reporting/progress.ts";
+import { companionProblem, planCompanions } from "../../training/companions.ts";
 import { engineOptions } from "../../training/engine-options.ts";
+import type { Watcher } from "../../training/hub-settings.ts";
 import { gigabytes, memoryProblem, planMemory } from "../../training/plan-training.ts";
 import { inspectFolder } from "../new-path.ts";
 import type { Check, Patient } from "./check.ts";
 
-/** Training, frozen copies and sampling together, from the shape of the model. */
-export function checkMemory({ recipe, engine }: Patient): Check {
+/** Training, frozen copies and sampling together, and the models beside it, from their shapes. Throws what `planCompanions` throws. */
+export async function checkMemory({ recipe, engine }: Patient, watcher: Watcher): Promise<Check> {
   const plan = planMemory(recipe, engine.model);
-  const problem = memoryProblem(recipe, plan);
+  const companions = await planCompanions(recipe, watcher);
+  const problem = memoryProblem(recipe, plan) ?? companionProblem(plan, companions);
+  const others = companions.map(({ part, bytes }) => `, the ${part} ${gigabytes(bytes)} more`).join("");
   const { tokenBudget, keptLayers } = plan.training;
   const again = engine.model.layers - keptLayers;
-  const detail = `about ${gigabytes(plan.peak)} for ${(engine.parameterCount / 1e6).toFixed(1)} M parameters, ${gigabytes(plan.available)} available; micro-batches of ${tokenBudget} tokens${again === 0 ? "" : `, ${again} of ${engine.model.layers} layers computed twice`}`;
+  const detail = `about ${gigabytes(plan.peak)} for ${(engine.parameterCount / 1e6).toFixed(1)} M parameters${others}, ${gigabytes(plan.available)} available; micro-batches of ${tokenBudget} tokens${again === 0 ? "" : `, ${again} of ${engine.model.layers} layers computed twice`}`;
   if (problem === undefined) return { name: "memory", ok: true, detail };
   return { name: "memory", ok: false, detail, fix: problem };
 }

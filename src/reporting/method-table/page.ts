@@ -1,149 +1,185 @@
 /**
- * The table of methods as one page of HTML that needs nothing else: the table, for each set a plot of every method with its
- * interval, and exact match against searches, the utility and cost of each method at a glance.
+ * The table of methods as one page of HTML that needs nothing else: the tables, for each set a plot of every method with its
+ * interval, and the score against searches, tokens, seconds and dollars. Pure.
  */
+import type { MetricName } from "../../evaluation/item.ts";
 import type { MethodTable, TableRow } from "../../evaluation/method-table.ts";
-import { element, fragment, type Markup, trusted } from "../report/markup.ts";
+import { line, pixel, renderSvg, type Size, text } from "../report/chart-frame.ts";
+import { namedPointsChart } from "../report/labelled-points.ts";
+import { type Child, element, fragment, type Markup } from "../report/markup.ts";
 import { domainOf, formatNumber, linearScale, ticks } from "../report/scale.ts";
-import { account, costColumns } from "./texts.ts";
-
-const style = `body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1a1a1a;background:#fff}
-table{border-collapse:collapse;display:block;overflow-x:auto}th,td{padding:.25rem .6rem;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
-th:first-child,td:first-child{text-align:left}svg{max-width:100%;height:auto}.failed{color:#a00}small{color:#555}
-@media(prefers-color-scheme:dark){body{color:#eee;background:#111}th,td{border-color:#444}small{color:#aaa}.failed{color:#f88}}`;
+import { caption, numberTable, section, staticPage } from "../report/static-page.ts";
+import { type Column, metricLabel, shownColumns, showScore } from "./columns.ts";
+import { account, columnCell, costLegend, legend, macroCell, signs } from "./texts.ts";
 
 /** The whole document. */
 export function methodPage(table: MethodTable): string {
-  const page = element(
-    "html",
-    { lang: "en" },
-    element(
-      "head",
-      {},
-      element("meta", { charset: "utf-8" }),
-      element("meta", { name: "viewport", content: "width=device-width" }),
-      element("title", {}, "Methods"),
-      element("style", {}, trusted(style)),
-    ),
-    element(
-      "body",
-      {},
-      element("h1", {}, "Methods"),
-      tableOf(table),
-      element("h2", {}, "Exact match by set"),
-      ...table.sets.map((set) => intervalPlot(table, set)),
-      element("h2", {}, "Exact match against searches"),
-      scatter(table),
-      element("h2", {}, "Every method"),
-      element("ul", {}, ...table.rows.map((row) => accountItem(row))),
-    ),
-  );
-  return `<!doctype html>\n${page.markup}\n`;
-}
-
-function accountItem(row: TableRow): Markup {
-  return element("li", { class: row.result === undefined ? "failed" : undefined }, account(row));
-}
-
-function tableOf({ sets, rows, reference }: MethodTable): Markup {
-  const header = ["method", ...sets, "macro", ...costColumns];
-  return fragment(
-    element(
-      "table",
-      {},
-      element("tr", {}, ...header.map((name) => element("th", {}, name))),
-      ...rows.map((row) => element("tr", {}, element("td", {}, row.name), ...cellsOf(row, sets))),
-    ),
-    element(
-      "p",
-      {},
+  const measured = table.rows.filter(({ result }) => result !== undefined);
+  const missing = table.rows.length - measured.length;
+  const sets = table.sets.filter((set) => set !== "all").length;
+  return staticPage(
+    {
+      title: `${plural(measured.length, "method")} on ${plural(sets, "set")}`,
+      eyebrow: missing > 0 ? `forager table · ${missing} not measured` : "forager table",
+    },
+    section(capital(metricLabel(table.metric)), caption(legend(table)), scoreTable(table)),
+    measured.length > 0 && measuredSections(table, measured),
+    section(
+      "Every method",
       element(
-        "small",
-        {},
-        `▲ better, ▼ worse, ≈ not distinguishable from ${reference ?? "none"}, Holm's correction over all cells; 95 % intervals in the plots.`,
+        "ul",
+        { class: "accounts" },
+        table.rows.map((row) => element("li", { class: row.result ? undefined : "bad" }, account(row))),
       ),
     ),
   );
 }
 
-function cellsOf({ bySet, differences, result }: TableRow, sets: readonly string[]): Markup[] {
-  const signs = { better: " ▲", worse: " ▼", "not distinguishable": " ≈" } as const;
-  const scores = sets.map((set) => {
-    const em = bySet[set]?.em;
-    const verdict = differences[set]?.verdict;
-    const text =
-      em === undefined ? "–" : `${em.mean.toFixed(3)}${verdict === undefined ? "" : signs[verdict]}`;
-    return element(
-      "td",
-      { title: em && `${em.ci[0].toFixed(3)} to ${em.ci[1].toFixed(3)}, n = ${em.n}` },
-      text,
+function measuredSections(table: MethodTable, measured: readonly TableRow[]): Child[] {
+  const { scores, costs } = shownColumns(table);
+  const columnTable = (columns: readonly Column[]): Child =>
+    numberTable(
+      ["Method", ...columns.map(({ label }) => label)],
+      measured.map((row) => [row.name, ...columns.map((column) => columnCell(row, column))]),
     );
-  });
-  const overall = result?.summary.overall;
-  const rest = [result?.summary.macroEm, ...costColumns.map((name) => overall?.[name]?.mean)];
   return [
-    ...scores,
-    ...rest.map((value) => element("td", {}, value === undefined ? "–" : formatNumber(value))),
+    section("Other scores, all questions", columnTable(scores)),
+    section("What a question took", caption(`Means. ${costLegend}`), columnTable(costs)),
+    section(
+      `${capital(metricLabel(table.metric))} by set`,
+      caption("Means with 95 % intervals."),
+      element(
+        "div",
+        { class: "grid" },
+        table.sets.map((set) => setFigure(table, set)),
+      ),
+    ),
+    section(
+      "What it is worth",
+      caption("All questions; up and to the left is better."),
+      element("div", { class: "grid wide" }, worthFigures(table)),
+    ),
   ];
 }
 
-const width = 640;
-const left = 170;
-const right = 20;
+function scoreTable(table: MethodTable): Child {
+  const { sets, rows, metric } = table;
+  const isSeveral = sets.length > 1;
+  return numberTable(
+    ["Method", ...sets, ...(isSeveral ? ["macro"] : [])],
+    rows.map((row) => [
+      row.name,
+      ...sets.map((set) => scoreCell(row, set, metric)),
+      ...(isSeveral ? [macroCell(row, metric)] : []),
+    ]),
+  );
+}
+
+function scoreCell(row: TableRow, set: string, metric: MetricName): Child {
+  const estimate = row.bySet[set]?.[metric];
+  if (estimate === undefined) return "–";
+  const { mean, ci, n } = estimate;
+  const verdict = row.differences[set]?.verdict;
+  const tones = { better: "good", worse: "bad", "not distinguishable": "muted" } as const;
+  return fragment(
+    showScore(metric, mean),
+    verdict !== undefined && [
+      " ",
+      element("span", { class: tones[verdict], title: verdict }, signs[verdict]),
+    ],
+    " ",
+    element(
+      "span",
+      { class: "interval" },
+      `(${showScore(metric, ci[0])}–${showScore(metric, ci[1])}, n ${n})`,
+    ),
+  );
+}
+
 const rowHeight = 22;
+const letter = 6.6;
+const longestName = 20;
 
 /** Every method that has the set, a dot with its interval. */
-function intervalPlot({ rows }: MethodTable, set: string): Markup {
-  const shown = rows.filter((row) => row.bySet[set]?.em !== undefined);
-  const high = shown.map((row) => row.bySet[set]?.em?.ci[1] ?? 0);
-  const x = linearScale(domainOf(high), [left, width - right]);
-  const bottom = 24 + shown.length * rowHeight;
-  const marks = shown.flatMap((row, i) => {
-    const em = row.bySet[set]?.em;
-    if (em === undefined) return [];
-    const y = 24 + (i + 0.5) * rowHeight;
+function setFigure({ rows, metric, reference }: MethodTable, set: string): Child {
+  const shown = rows.flatMap((row) => {
+    const estimate = row.bySet[set]?.[metric];
+    return estimate === undefined ? [] : [{ name: row.name, estimate }];
+  });
+  if (shown.length === 0) return undefined;
+  const size: Size = { width: 340, height: 44 + shown.length * rowHeight };
+  const names = shown.map(({ name }) =>
+    name.length > longestName ? `${name.slice(0, longestName - 1)}…` : name,
+  );
+  const left = Math.max(...names.map(({ length }) => length)) * letter + 12;
+  const domain = domainOf(shown.flatMap(({ estimate: { ci } }) => [...ci]));
+  const x = linearScale(domain, [left, size.width - 12]);
+  const bottom = 8 + shown.length * rowHeight;
+  const description = shown.map(
+    ({ name, estimate: { mean, ci } }) =>
+      `${name} ${formatNumber(mean)}, from ${formatNumber(ci[0])} to ${formatNumber(ci[1])}`,
+  );
+  const chart = renderSvg(size, `${metricLabel(metric)} on ${set}: ${description.join("; ")}.`, [
+    ...ticks(domain, 4).flatMap((tick) => [
+      line("grid", x(tick), 8, x(tick), bottom),
+      text("tick middle", x(tick), bottom + 17, formatNumber(tick)),
+    ]),
+    ...shown.flatMap(({ name, estimate: { mean, ci } }, i): Markup[] => {
+      const y = 8 + (i + 0.5) * rowHeight;
+      return [
+        text("end", left - 8, y + 4, names[i] as string),
+        element(
+          "g",
+          { class: name === reference ? "points stroke-2 fill-2" : "points stroke-1 fill-1" },
+          line("whisker", x(ci[0]), y, x(ci[1]), y),
+          element("circle", { cx: pixel(x(mean)), cy: pixel(y), r: 4.5 }),
+        ),
+      ];
+    }),
+  ]);
+  const n = Math.max(...shown.map(({ estimate }) => estimate.n));
+  return element(
+    "figure",
+    { class: "small" },
+    element("figcaption", {}, element("h3", {}, set), caption(`${plural(n, "question")}`)),
+    chart,
+  );
+}
+
+const worths = [
+  { metric: "searches", xLabel: "searches a question", scale: 1 },
+  { metric: "totalTokens", xLabel: "tokens a question", scale: 1 },
+  { metric: "timeMs", xLabel: "seconds a question", scale: 1 / 1000 },
+  { metric: "totalDollars", xLabel: "dollars a question", scale: 1 },
+] as const;
+
+function worthFigures({ rows, metric, reference }: MethodTable): Child[] {
+  return worths.flatMap(({ metric: cost, xLabel, scale }) => {
+    const points = rows.flatMap(({ name, result }) => {
+      const overall = result?.summary.overall;
+      const [score, price] = [overall?.[metric], overall?.[cost]];
+      if (score === undefined || price === undefined) return [];
+      return [
+        { name, x: price.mean * scale, y: score.mean, interval: score.ci, isMarked: name === reference },
+      ];
+    });
+    if (points.length < 2) return [];
+    const title = `${capital(metricLabel(metric))} against ${xLabel}`;
     return [
-      svgText(left - 8, y + 4, row.name, "end"),
-      element("line", { x1: x(em.ci[0]), x2: x(em.ci[1]), y1: y, y2: y, stroke: "currentColor" }),
-      element("circle", { cx: x(em.mean), cy: y, r: 4, fill: "currentColor" }),
+      element(
+        "figure",
+        {},
+        element("figcaption", {}, element("h3", {}, title)),
+        namedPointsChart({ title, xLabel, points }, { width: 500, height: 300 }),
+      ),
     ];
   });
-  const axis = ticks(domainOf(high), 5).flatMap((tick) => [
-    element("line", { x1: x(tick), x2: x(tick), y1: 20, y2: bottom, stroke: "currentColor", opacity: 0.15 }),
-    svgText(x(tick), bottom + 14, formatNumber(tick), "middle"),
-  ]);
-  return svg(bottom + 20, `Exact match on ${set}`, [svgText(left, 14, set, "start"), ...axis, ...marks]);
 }
 
-function scatter({ rows }: MethodTable): Markup {
-  const points = rows.flatMap(({ name, result }) => {
-    const { em, searches } = result?.summary.overall ?? {};
-    return em && searches ? [{ name, em: em.mean, searches: searches.mean }] : [];
-  });
-  const height = 320;
-  const domainX = domainOf(points.map(({ searches }) => searches));
-  const domainY = domainOf(points.map(({ em }) => em));
-  const x = linearScale(domainX, [50, width - 120]);
-  const y = linearScale(domainY, [height - 40, 10]);
-  return svg(height, "Exact match against searches a question", [
-    ...ticks(domainX, 5).map((tick) => svgText(x(tick), height - 22, formatNumber(tick), "middle")),
-    ...ticks(domainY, 5).map((tick) => svgText(44, y(tick) + 4, formatNumber(tick), "end")),
-    svgText(width / 2, height - 4, "searches a question", "middle"),
-    ...points.flatMap(({ name, em, searches }) => [
-      element("circle", { cx: x(searches), cy: y(em), r: 4, fill: "currentColor" }),
-      svgText(x(searches) + 7, y(em) + 4, name, "start"),
-    ]),
-  ]);
+function plural(count: number, name: string): string {
+  return `${count} ${name}${count === 1 ? "" : "s"}`;
 }
 
-function svgText(x: number, y: number, text: string, anchor: "start" | "middle" | "end"): Markup {
-  return element("text", { x, y, "text-anchor": anchor, "font-size": 12, fill: "currentColor" }, text);
-}
-
-function svg(height: number, label: string, children: readonly Markup[]): Markup {
-  return element(
-    "svg",
-    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label },
-    ...children,
-  );
+function capital(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 }

@@ -1,77 +1,88 @@
 /** The table of methods as Markdown and as CSV. Pure. */
 import type { Breakdown } from "../../evaluation/aggregate.ts";
-import type { MetricName } from "../../evaluation/item.ts";
 import type { MethodTable, TableRow } from "../../evaluation/method-table.ts";
 import { markdownTable, markdownText } from "../markdown.ts";
-
-/** What a row says beside exact match. */
-export const costColumns = [
-  "searches",
-  "policyTokens",
-  "timeMs",
-  "dollars",
-] as const satisfies readonly MetricName[];
-const costNames: Readonly<Record<(typeof costColumns)[number], string>> = {
-  searches: "searches",
-  policyTokens: "tokens written",
-  timeMs: "seconds",
-  dollars: "dollars",
-};
+import { allColumns, type Column, metricLabel, shownColumns, showScore } from "./columns.ts";
 
 /** A sign behind a number that differs from the reference after correction. */
-const signs = { better: " ▲", worse: " ▼", "not distinguishable": " ≈" } as const;
+export const signs = { better: "▲", worse: "▼", "not distinguishable": "≈" } as const;
 
 /** A page of Markdown: the table, what was not measured and why, and what every number depends on. */
 export function methodMarkdown(table: MethodTable): string {
-  const header = [
-    "method",
-    ...table.sets.map(markdownText),
-    "macro",
-    ...costColumns.map((name) => costNames[name]),
-  ];
-  const rows = table.rows.map((row) => [
-    markdownText(row.name),
-    ...table.sets.map((set) => cell(row, set)),
-    ...costs(row),
-  ]);
+  const { scores, costs } = shownColumns(table);
+  const measured = table.rows.filter(({ result }) => result !== undefined);
   return [
-    "# Methods\n",
-    markdownTable(header, rows),
+    "# Methods",
+    markdownTable(
+      ["method", ...table.sets.map(markdownText), ...(table.sets.length > 1 ? ["macro"] : [])],
+      table.rows.map((row) => [markdownText(row.name), ...scoreCells(table, row)]),
+    ),
+    markdownText(legend(table)),
+    ...(measured.length === 0
+      ? []
+      : [
+          "## Other scores, all questions",
+          columnTable(measured, scores),
+          "## What a question took, mean",
+          columnTable(measured, costs),
+          markdownText(costLegend),
+        ]),
+    "## Every method",
+    table.rows.map((row) => `- ${markdownText(account(row))}`).join("\n"),
     "",
-    legend(table),
-    "",
-    ...table.rows.map((row) => `- ${markdownText(account(row))}`),
-    "",
-  ].join("\n");
+  ].join("\n\n");
 }
 
-function cell(row: TableRow, set: string): string {
-  const em = row.bySet[set]?.em;
-  if (em === undefined) return "–";
-  const difference = row.differences[set];
-  const sign = difference === undefined ? "" : signs[difference.verdict];
-  return `${em.mean.toFixed(3)} [${em.ci[0].toFixed(3)}, ${em.ci[1].toFixed(3)}] n=${em.n}${sign}`;
+function columnTable(rows: readonly TableRow[], columns: readonly Column[]): string {
+  return markdownTable(
+    ["method", ...columns.map(({ label }) => label)],
+    rows.map((row) => [markdownText(row.name), ...columns.map((column) => columnCell(row, column))]),
+  );
 }
 
-function costs({ result }: TableRow): string[] {
-  if (result === undefined) return ["–", ...costColumns.map(() => "–")];
-  const { macroEm, overall } = result.summary;
-  return [
-    macroEm === undefined ? "–" : macroEm.toFixed(3),
-    ...costColumns.map((name) => costText(overall, name)),
-  ];
+/** The mean of a column for a method, or a dash. */
+export function columnCell({ result }: TableRow, { metric, show }: Column): string {
+  const mean = result?.summary.overall[metric]?.mean;
+  return mean === undefined ? "–" : show(mean);
 }
 
-function costText(overall: Breakdown, name: (typeof costColumns)[number]): string {
-  const mean = overall[name]?.mean;
-  if (mean === undefined) return "–";
-  if (name === "timeMs") return (mean / 1000).toFixed(2);
-  return name === "dollars" ? mean.toPrecision(3) : mean.toFixed(name === "searches" ? 2 : 0);
+function scoreCells({ sets, metric }: MethodTable, row: TableRow): string[] {
+  const cells = sets.map((set) => {
+    const estimate = breakdownOf(row, set)?.[metric];
+    if (estimate === undefined) return "–";
+    const { mean, ci, n } = estimate;
+    const verdict = row.differences[set]?.verdict;
+    const sign = verdict === undefined ? "" : ` ${signs[verdict]}`;
+    return `${showScore(metric, mean)} [${showScore(metric, ci[0])}, ${showScore(metric, ci[1])}] n=${n}${sign}`;
+  });
+  return sets.length > 1 ? [...cells, macroCell(row, metric)] : cells;
 }
 
-function legend({ reference }: MethodTable): string {
+/** The mean over the sets, or a dash. */
+export function macroCell({ macro }: TableRow, metric: MethodTable["metric"]): string {
+  return macro === undefined ? "–" : showScore(metric, macro);
+}
+
+/** The numbers of a method on a set. */
+export function breakdownOf(row: TableRow, set: string): Breakdown | undefined {
+  return row.bySet[set];
+}
+
+/** What the numbers of the first table are. */
+export function legend({ metric, reference, missingReference }: MethodTable): string {
+  const score = `${capital(metricLabel(metric))} with 95 % bootstrap interval.`;
+  if (missingReference !== undefined)
+    return `${score} Nothing is compared: ${missingReference} could not be measured.`;
   if (reference === undefined) return "No method was measured.";
-  return `Exact match with 95 % bootstrap interval. ▲ better, ▼ worse, ≈ not distinguishable from ${markdownText(reference)}: paired randomisation test over the same questions, Holm's correction over all cells, 0.05. Costs are means a question.`;
+  return `${score} ▲ better, ▼ worse, ≈ not distinguishable from ${reference}: paired randomisation test over the same questions, Holm's correction over all cells, 0.05.`;
+}
+
+/** What the columns of cost hold. */
+export const costLegend =
+  "Tokens in all: written by the agent, read and written by a generator and a ranker. Seconds of questions that were asked together share the machine. Dollars: models and searches; judging is no part of answering and stands apart.";
+
+function capital(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
 /** What became of a method, in a sentence: every one that was asked for is accounted for. */
@@ -82,68 +93,43 @@ export function account({ name, result, failure, unequal }: TableRow): string {
   const decoding = temperature === 0 ? "greedy" : `temperature ${temperature}, top-p ${topP}, top-k ${topK}`;
   const warning =
     unequal.length === 0 ? "" : `; not comparable with the reference: ${unequal.join(", ")} differ`;
-  return `${name}: ${summary.overall.n} questions of ${contract.split}, ${summary.overall.failed} failed; ${decoding}; k ${contract.k}; model ${contract.model.model}${warning}`;
+  const questions = `${summary.overall.n} question${summary.overall.n === 1 ? "" : "s"}`;
+  return `${name}: ${questions} of ${contract.split}, ${summary.overall.failed} failed; ${decoding}; k ${contract.k}; model ${contract.model.model}${warning}`;
 }
 
 /** One line for each method and set, with a header (RFC 4180). */
-export function methodCsv({ sets, rows }: MethodTable): string {
+export function methodCsv({ sets, rows, metric }: MethodTable): string {
   const header = [
-    "method",
-    "set",
-    "n",
-    "failed",
-    "em",
-    "em_low",
-    "em_high",
-    "f1",
-    "searches",
-    "policy_tokens",
-    "time_ms",
-    "dollars",
-    "difference",
-    "p",
-    "adjusted_p",
-    "verdict",
-    "split",
-    "temperature",
-    "model",
-    "failure",
+    ...["method", "set", "n", "failed", "metric", "mean", "low", "high"],
+    ...["difference", "p", "adjusted_p", "verdict"],
+    ...allColumns.map((column) => snake(column.metric)),
+    ...["split", "temperature", "model", "failure"],
   ];
   const lines = rows.flatMap((row) => {
     if (row.result === undefined)
       return [[row.name, ...Array<string>(header.length - 2).fill(""), row.failure ?? ""]];
-    return sets.filter((set) => row.bySet[set] !== undefined).map((set) => csvRow(row, set));
+    return sets.filter((set) => row.bySet[set] !== undefined).map((set) => csvRow(row, set, metric));
   });
   return `${[header, ...lines].map((cells) => cells.map(csvCell).join(",")).join("\n")}\n`;
 }
 
-function csvRow(row: TableRow, set: string): (string | number | undefined)[] {
+function csvRow(row: TableRow, set: string, metric: MethodTable["metric"]): (string | number | undefined)[] {
   const breakdown = row.bySet[set] as Breakdown;
-  const { em, f1, searches, policyTokens, timeMs, dollars } = breakdown;
+  const estimate = breakdown[metric];
   const difference = row.differences[set];
   const contract = row.result?.contract;
   return [
-    row.name,
-    set,
-    breakdown.n,
-    breakdown.failed,
-    em?.mean,
-    em?.ci[0],
-    em?.ci[1],
-    f1?.mean,
-    searches?.mean,
-    policyTokens?.mean,
-    timeMs?.mean,
-    dollars?.mean,
-    difference?.mean,
-    difference?.p,
-    difference?.adjustedP,
-    difference?.verdict,
-    contract?.split,
-    contract?.sampling.temperature,
-    contract?.model.model,
-    "",
+    ...[row.name, set, breakdown.n, breakdown.failed],
+    ...[metric, estimate?.mean, estimate?.ci[0], estimate?.ci[1]],
+    ...[difference?.mean, difference?.p, difference?.adjustedP, difference?.verdict],
+    ...allColumns.map((column) => breakdown[column.metric]?.mean),
+    ...[contract?.split, contract?.sampling.temperature, contract?.model.model, ""],
   ];
+}
+
+/** `timeMs` as `time_ms`. */
+function snake(metric: string): string {
+  return metric.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 function csvCell(value: string | number | undefined): string {

@@ -38,6 +38,7 @@ details.source > summary { font-weight: 600; }
 const charts = `
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 320px), 1fr)); column-gap: 32px; margin-top: 24px; }
 .grid figure { margin-bottom: 36px; }
+.grid.wide { grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)); }
 figure { margin: 0; min-width: 0; }
 figure.small { display: grid; grid-template-rows: subgrid; grid-row: span 2; gap: 0; align-content: start; }
 figure.wide { margin-top: 24px; }
@@ -48,6 +49,8 @@ svg text { font-size: 12px; fill: var(--muted); font-variant-numeric: tabular-nu
 svg text.end { text-anchor: end; }
 svg text.middle { text-anchor: middle; }
 svg text.label { font-weight: 600; }
+.accounts { padding-left: 18px; }
+.accounts li { margin-top: 6px; }
 svg line.grid { stroke: var(--rule); stroke-width: 1; opacity: 0.7; }
 svg line.axis { stroke: var(--muted); stroke-width: 1; }
 svg line.stage { stroke: var(--muted); stroke-width: 1; stroke-dasharray: 2 3; }

@@ -36,6 +36,32 @@ const measures: readonly Measure[] = [
   { metric: "timeMs", label: "Time, ms", isShare: false },
 ];
 
+/** Who judges beside exact match, and what else an answer took; a row is there where the results have it. */
+const judgeMeasures: readonly Measure[] = [
+  { metric: "score", label: "Judge", isShare: true },
+  { metric: "judgeAgreement", label: "Judge and rule agree", isShare: true },
+  { metric: "judgeUnreadable", label: "Judgement unreadable", isShare: true },
+  { metric: "ragScore", label: "Generator with RAG", isShare: true },
+  { metric: "directScore", label: "Generator alone", isShare: true },
+];
+const useMeasures: readonly Measure[] = [
+  { metric: "redundantSearches", label: "Redundant searches", isShare: false },
+  { metric: "searchesAfterEvidence", label: "Searches after the evidence", isShare: false },
+  { metric: "answerSupported", label: "Answer supported by a passage", isShare: true },
+  { metric: "citationPrecision", label: "Citation precision", isShare: true },
+  { metric: "citationRecall", label: "Citation recall", isShare: true },
+];
+const costMeasures: readonly Measure[] = [
+  { metric: "retrievalMs", label: "Waiting for the retriever, ms", isShare: false },
+  { metric: "rankerMs", label: "Waiting for the ranker, ms", isShare: false },
+  { metric: "generatorTokens", label: "Tokens of the generator", isShare: false },
+  { metric: "rankerTokens", label: "Tokens of the ranker", isShare: false },
+  { metric: "totalTokens", label: "Tokens written, and of the others", isShare: false },
+  { metric: "totalDollars", label: "Dollars, without judging", isShare: false },
+  { metric: "judgeTokens", label: "Tokens of judging", isShare: false },
+  { metric: "judgeDollars", label: "Dollars of judging", isShare: false },
+];
+
 /** By both definitions of DeSA; less is better. */
 const deficiencyMeasures: readonly Measure[] = [
   { metric: "malformedAction", label: "Malformed action", isShare: true },
@@ -49,7 +75,9 @@ const deficiencyMeasures: readonly Measure[] = [
   { metric: "releasedAnyDeficiency", label: "Released: any of the four", isShare: true },
 ];
 const isShare = (metric: MetricName): boolean =>
-  [...measures, ...deficiencyMeasures].some((measure) => measure.metric === metric && measure.isShare);
+  [...measures, ...judgeMeasures, ...useMeasures, ...deficiencyMeasures].some(
+    (measure) => measure.metric === metric && measure.isShare,
+  );
 
 /** The whole table; without a `before` it has the one column. */
 export function evaluationTable(content: BeforeAfter): Markup {
@@ -72,6 +100,9 @@ export function evaluationTable(content: BeforeAfter): Markup {
     }));
   const hops = (key: string): string => `${key} ${key === "1" ? "hop" : "hops"}`;
   const groups: readonly (readonly [string, readonly Row[]])[] = [
+    ["Judged", second.overall.score ? judgeMeasures.map(overall) : []],
+    ["Use of searches", second.overall.redundantSearches ? useMeasures.map(overall) : []],
+    ["What an answer took", second.overall.retrievalMs ? costMeasures.map(overall) : []],
     ["Deficiencies of searching", second.overall.anyDeficiency ? deficiencyMeasures.map(overall) : []],
     ["Exact match by hops", broken("byHops", "em", hops)],
     ["Searches by hops", broken("byHops", "searches", hops)],

@@ -74,6 +74,7 @@ export function cachedRetriever(
 
   return {
     identity: retriever.identity,
+    spent: retriever.spent,
     counts,
     retrieve: async (queries, k, signal) => {
       checkK(k);

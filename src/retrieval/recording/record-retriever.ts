@@ -33,6 +33,7 @@ export async function recordRetriever(retriever: Retriever, file: string): Promi
   const close = once(() => writer.close());
   return {
     identity,
+    spent: retriever.spent,
     warnings: before.warnings,
     close,
     [Symbol.asyncDispose]: close,

@@ -28,6 +28,9 @@ const usageSchema = z.looseObject({
   prompt_tokens: count,
   completion_tokens: count,
   prompt_tokens_details: z.nullish(z.looseObject({ cached_tokens: z.nullish(count) })),
+  // As DeepSeek and Moonshot tell it.
+  prompt_cache_hit_tokens: z.nullish(count),
+  cached_tokens: z.nullish(count),
 });
 /** As chats have it; llama.cpp has it for completions too, and the ids with it. */
 const tokenListSchema = z.looseObject({
@@ -85,7 +88,8 @@ export function readReply(reply: unknown, { api, profile, wantsTokens }: Reading
     );
   const tokens = wantsTokens ? tokensOf(choice) : {};
   if (tokens instanceof Misfit) return tokens;
-  const cached = usage.prompt_tokens_details?.cached_tokens;
+  const cached =
+    usage.prompt_tokens_details?.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens;
   return {
     text,
     finish,
