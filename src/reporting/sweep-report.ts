@@ -1,9 +1,10 @@
 /** The report of a sweep: a table, and for each cost a chart of utility against it with the Pareto front. Pure. */
 import type { Front, SweepPoint } from "../evaluation/sweep.ts";
 import { markdownTable, markdownText } from "./markdown.ts";
+import { showDollars } from "./method-table/columns.ts";
 import { namedPointsChart } from "./report/labelled-points.ts";
 import { element, type Markup } from "./report/markup.ts";
-import { formatNumber, formatShare } from "./report/scale.ts";
+import { formatShare } from "./report/scale.ts";
 import { caption, numberTable, section, staticPage } from "./report/static-page.ts";
 
 export interface Sweep {
@@ -108,7 +109,7 @@ function rows(sweep: Sweep): string[][] {
     searches.toFixed(3),
     tokens.toFixed(1),
     seconds.toPrecision(3),
-    ...(isPriced ? [dollars === undefined ? "-" : formatNumber(dollars)] : []),
+    ...(isPriced ? [dollars === undefined ? "-" : showDollars(dollars)] : []),
   ]);
 }
 
@@ -125,7 +126,7 @@ function frontFigure({ cost, points: front, hypervolume }: Front, { points, util
     interval: point.utilityInterval,
     isMarked: !front.includes(point),
   });
-  const title = `${utility} against ${units[cost]}`;
+  const title = `${utility.charAt(0).toUpperCase()}${utility.slice(1)} against ${units[cost]}`;
   return element(
     "figure",
     {},

@@ -100,7 +100,6 @@ const assessmentSchema = z.object({
   isGradeUnreadable: z.exactOptional(z.boolean()),
   usage: usageSchema,
   ms: z.exactOptional(z.number()),
-  ms: z.exactOptional(z.number()),
 });
 
 /** The form on disk; unknown keys of later versions are left out when read. */

@@ -1,5 +1,5 @@
 /** A sweep of two values of a planner's setting, in this process: its JSON, its report, and going on. */
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -64,6 +64,47 @@ test("a sweep trains a run for each value and tells points, front and hypervolum
   });
   expect(await readFile(at("sweep/sweep.md"), "utf8")).toContain("| planner.alpha |");
   expect(await readFile(at("sweep/sweep.html"), "utf8")).toContain("<svg");
+});
+
+test("values that differ in reinforcement alone share one warm start, and end as without sharing", async () => {
+  const starts = (await readdir(at("sweep"))).filter((name) => name.startsWith("warm-start-"));
+  expect(starts).toHaveLength(1);
+  const stages = async (run: string): Promise<string[]> =>
+    (await readFile(at(`sweep/${run}/metrics.jsonl`), "utf8"))
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).stage);
+  expect(new Set(await stages(starts[0] as string))).toEqual(new Set(["warm-up"]));
+  expect(new Set(await stages("alpha-0.5"))).toEqual(new Set(["grpo"]));
+  const whole = await runForTest(
+    "train",
+    at("planner.yaml"),
+    "--set",
+    "planner.alpha=0.5",
+    "--out",
+    at("whole"),
+  );
+  expect(whole.code, whole.stderr).toBe(0);
+  const items = async (run: string): Promise<unknown[]> =>
+    JSON.parse(await readFile(at(`${run}/evaluation/after.json`), "utf8")).result.items.map(
+      ({ timeMs: _, retrievalMs: __, judgeMs: ___, ...item }: Record<string, unknown>) => item,
+    );
+  const same = (all: readonly unknown[]): unknown[] =>
+    all.map((item) => ({ ...(item as object), judgeTokens: undefined }));
+  expect(same(await items("sweep/alpha-0.5"))).toEqual(same(await items("whole")));
+});
+
+test("a value that cannot be trained is listed, and stops no other", async () => {
+  const { code, json } = await runForTest(
+    "sweep",
+    at("planner.yaml"),
+    ...["--over", `generator.model=${at("nowhere")},${at("reader")}`, "--out", at("broken"), "--json"],
+  );
+  expect(code).toBe(1);
+  expect(json).toMatchObject({
+    points: [{ model: at("reader") }],
+    failures: [{ value: at("nowhere"), message: expect.any(String) }],
+  });
 });
 
 test("the same sweep takes what is finished, and another recipe is refused", async () => {

@@ -24,8 +24,15 @@ const seconds = (metric: MetricName, label: string): Column => ({
 const dollars = (metric: MetricName, label: string): Column => ({
   metric,
   label,
-  show: (mean) => `$${formatNumber(mean)}`,
+  show: showDollars,
 });
+
+/** Money of one question: cents where it is much, else two digits that count. */
+export function showDollars(value: number): string {
+  if (value === 0 || value >= 1) return `$${value.toFixed(2)}`;
+  const digits = Math.min(12, 1 - Math.floor(Math.log10(value)));
+  return `$${value.toFixed(digits)}`;
+}
 
 /** Scores; more is better, but of the deficiencies and of abstaining. */
 const scores: readonly Column[] = [

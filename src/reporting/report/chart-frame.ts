@@ -16,6 +16,11 @@ export interface StageMark {
   readonly label: string;
 }
 
+export interface AxisOptions {
+  readonly stages?: readonly StageMark[] | undefined;
+  readonly isContinuous?: boolean;
+}
+
 export interface Frame extends Size {
   readonly left: number;
   readonly right: number;
@@ -64,8 +69,12 @@ export function makeFrame(
   };
 }
 
-/** Grid lines, tick labels and the name of the x axis. */
-export function renderAxes(frame: Frame, xLabel: string, stages: readonly StageMark[] = []): Markup[] {
+/** Grid lines, tick labels and the name of the x axis; x is counted in whole steps unless `isContinuous`. */
+export function renderAxes(
+  frame: Frame,
+  xLabel: string,
+  { stages = [], isContinuous = false }: AxisOptions = {},
+): Markup[] {
   const yTicks = ticks(frame.yDomain, 4).map((tick) =>
     element(
       "g",
@@ -75,7 +84,7 @@ export function renderAxes(frame: Frame, xLabel: string, stages: readonly StageM
     ),
   );
   const xCount = Math.max(2, Math.floor((frame.right - frame.left) / 70));
-  const xTicks = ticks(frame.xDomain, xCount, true).map((tick) =>
+  const xTicks = ticks(frame.xDomain, xCount, !isContinuous).map((tick) =>
     text("tick middle", frame.x(tick), frame.bottom + 17, formatNumber(tick)),
   );
   const marks = stages.map(({ x, label }) =>

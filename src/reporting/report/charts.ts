@@ -52,7 +52,7 @@ export function lineChart(content: ChartContent, size: Size): Markup {
   const frame = makeFrame(size, domains, labels);
   const endLabels = labels.length === 0 ? [] : labelled.map((series) => endLabel(series, frame));
   return renderSvg(size, describeChart(content.title, labelled), [
-    ...renderAxes(frame, content.xLabel, content.stages),
+    ...renderAxes(frame, content.xLabel, content),
     ...shown.flatMap((series) =>
       series.kind === "points" ? renderPoints(series, frame) : [renderLine(series, frame)],
     ),
@@ -76,7 +76,7 @@ export function stackedChart(content: ChartContent, size: Size): Markup {
     return { text: label, color, y: frame.y((low + high) / 2) };
   });
   return renderSvg(size, describeChart(content.title, shown), [
-    ...renderAxes(frame, content.xLabel, content.stages),
+    ...renderAxes(frame, content.xLabel, content),
     ...shown.map((series, index) => renderArea(series, layers[index] ?? [], frame)),
     ...renderEndLabels(frame, endLabels),
   ]);

@@ -2,7 +2,7 @@
  * A chart of a few points that each have a name, with a line through some of them: what is worth having against what it
  * costs. A label stands beside its point where nothing else stands. Pure.
  */
-import { line, makeFrame, pixel, renderAxes, renderSvg, type Size, text } from "./chart-frame.ts";
+import { type Frame, line, makeFrame, pixel, renderAxes, renderSvg, type Size, text } from "./chart-frame.ts";
 import { element, type Markup } from "./markup.ts";
 import { domainOf, formatNumber, type Range } from "./scale.ts";
 
@@ -33,11 +33,11 @@ const longestLabel = 22;
 export function namedPointsChart({ title, xLabel, points, front = [] }: PointsContent, size: Size): Markup {
   const domains = {
     x: domainOf(points.map(({ x }) => x)),
-    y: domainOf(points.flatMap(({ y, interval }) => [y, ...(interval ?? [])])),
+    y: closeDomain(points.flatMap(({ y, interval }) => [y, ...(interval ?? [])])),
   };
   const frame = makeFrame(size, domains, []);
   const at = points.map((point) => ({ ...point, px: frame.x(point.x), py: frame.y(point.y) }));
-  const labels = placeLabels(at, frame);
+  const labels = placeLabels(at, { frame, front });
   const steps = front.map((point, i) => {
     const [x, y] = [pixel(frame.x(point.x)), pixel(frame.y(point.y))];
     return i === 0 ? `M${x} ${y}` : `H${x}V${y}`;
@@ -46,7 +46,7 @@ export function namedPointsChart({ title, xLabel, points, front = [] }: PointsCo
     ({ name, x, y }) => `${name} from ${formatNumber(x)} ${xLabel} to ${formatNumber(y)}`,
   );
   return renderSvg(size, `${title}: ${described.join("; ")}.`, [
-    ...renderAxes(frame, xLabel),
+    ...renderAxes(frame, xLabel, { isContinuous: true }),
     ...(front.length > 1 ? [element("path", { class: "line stroke-1", d: steps.join("") })] : []),
     ...at.map(({ name, x, y, px, py, interval, isMarked }) =>
       element(
@@ -70,19 +70,15 @@ interface Box {
 
 /** For each point the first free place to its right, left, above or below; where none is free, the right. */
 function placeLabels(
-  points: readonly { readonly name: string; readonly px: number; readonly py: number }[],
-  {
-    left,
-    right,
-    top,
-    bottom,
-  }: { readonly left: number; readonly right: number; readonly top: number; readonly bottom: number },
+  points: readonly (NamedPoint & { readonly px: number; readonly py: number })[],
+  { frame, front }: { readonly frame: Frame; readonly front: readonly NamedPoint[] },
 ): { readonly x: number; readonly y: number; readonly shown: string }[] {
-  const taken: Box[] = points.map(({ px, py }) => ({ x: px - 5, y: py - 5, width: 10, height: 10 }));
+  const taken = [...points.flatMap((point) => drawnBoxes(point, frame)), ...frontBoxes(front, frame)];
+  const { left, right, top, bottom } = frame;
   return points.map(({ name, px, py }) => {
     const shown = name.length > longestLabel ? `${name.slice(0, longestLabel - 1)}…` : name;
     const width = shown.length * letter;
-    const places = [0, 1, -1, 2, -2].flatMap((row) => [
+    const places = [0, 1, -1, 2, -2, 3, -3].flatMap((row) => [
       { x: px + 9, y: py - lineHeight / 2 + row * lineHeight },
       { x: px - 9 - width, y: py - lineHeight / 2 + row * lineHeight },
     ]);
@@ -94,6 +90,39 @@ function placeLabels(
     taken.push(box);
     return { x: box.x, y: box.y + lineHeight - 4, shown };
   });
+}
+
+/** Where a point and its whisker are drawn. */
+function drawnBoxes(
+  { px, py, interval }: NamedPoint & { readonly px: number; readonly py: number },
+  frame: Frame,
+): Box[] {
+  const dot = { x: px - 5, y: py - 5, width: 10, height: 10 };
+  if (interval === undefined) return [dot];
+  const [low, high] = [frame.y(interval[0]), frame.y(interval[1])];
+  return [dot, { x: px - 2, y: high, width: 4, height: low - high }];
+}
+
+/** Where the line of the front runs. */
+function frontBoxes(front: readonly NamedPoint[], frame: Frame): Box[] {
+  return front.slice(1).flatMap((point, i) => {
+    const before = front[i] as NamedPoint;
+    const [x0, x1] = [frame.x(before.x), frame.x(point.x)];
+    const [y0, y1] = [frame.y(before.y), frame.y(point.y)];
+    return [
+      { x: x0, y: y0 - 2, width: x1 - x0, height: 4 },
+      { x: x1 - 2, y: y1, width: 4, height: Math.max(0, y0 - y1) },
+    ];
+  });
+}
+
+/** From zero up, unless all values lie close together far above it. */
+function closeDomain(values: readonly number[]): Range {
+  const whole = domainOf(values);
+  const low = Math.min(...values);
+  if (values.length === 0 || low < 0.4 * whole[1]) return whole;
+  const room = 0.12 * (whole[1] - low);
+  return [low - room, whole[1]];
 }
 
 function overlaps(a: Box, b: Box): boolean {

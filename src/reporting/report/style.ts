@@ -49,6 +49,8 @@ svg text { font-size: 12px; fill: var(--muted); font-variant-numeric: tabular-nu
 svg text.end { text-anchor: end; }
 svg text.middle { text-anchor: middle; }
 svg text.label { font-weight: 600; }
+table.plain td .interval { display: block; }
+table.plain th.number { white-space: normal; min-width: 58px; }
 .accounts { padding-left: 18px; }
 .accounts li { margin-top: 6px; }
 svg line.grid { stroke: var(--rule); stroke-width: 1; opacity: 0.7; }
