@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Recipe } from "../config/recipe.ts";
+import type { ModelWanted, Session } from "../engine/tinker/session.ts";
 import type { TinkerEngine } from "../engine/tinker/tinker-engine.ts";
 import type { TinkerOptions } from "../engine/tinker/tinker-options.ts";
 import { ConfigError, EngineError } from "../errors.ts";
@@ -19,6 +20,8 @@ export interface TinkerSetting extends Watcher {
   readonly folder?: string;
   /** False: nothing will be trained, so that the server is not probed. */
   readonly isTraining?: boolean;
+  /** Where the tokenizer lies if the recipe does not say: a checkpoint has its own. */
+  readonly tokenizer?: string;
 }
 
 /** Beside `recipe.yaml`: models on the server that must be unloaded if this run crashes. */
@@ -41,19 +44,19 @@ export async function openTinker(
   try {
     const told = await serverModel(connection, options.baseModel);
     const baseModel = told.name;
-    const source = options.tokenizer ?? (model.type === "pretrained" ? model.source : undefined);
-    const found = await openTokenizer(source, { connection, setting });
+    const source = options.tokenizer ?? (model.type === "pretrained" ? model.source : setting.tokenizer);
+    const wanted = { baseModel, rank: options.rank };
+    const found = await findTokenizer(source, { session, wanted, setting });
     const contextLength = options.contextLength ?? told.contextLength ?? found.contextLength;
     if (contextLength === undefined)
       throw new ConfigError(
         "neither the server nor a config.json beside the tokenizer says how long a sequence may be; say it",
         { path: "engine.contextLength" },
       );
-    const wanted = { baseModel, rank: options.rank };
     const known = folder === undefined ? undefined : await probedBefore(folder);
     const verdict = known ?? (isTraining ? await probe(session, wanted, found.tokenizer) : undefined);
     if (verdict !== undefined) requireSound(verdict, note);
-    const location = await locationOf(source, baseModel);
+    const location = await locationOf(options.tokenizer ?? found.folder, baseModel);
     const { tokenizer } = found;
     return await TinkerEngine.create({
       session,
@@ -77,16 +80,17 @@ export async function examineServer(
   const { Connection } = await import("../engine/tinker/connection.ts");
   const { Session } = await import("../engine/tinker/session.ts");
   const { probe, serverModel } = await import("../engine/tinker/probe.ts");
-  const { fetchTokenizer } = await import("../engine/tinker/remote-tokenizer.ts");
   const connection = new Connection(options, processWorld(setting));
   const session = await Session.open(connection, { seed: 1 }, setting.signal ?? undefined);
   try {
     const { name: baseModel } = await serverModel(connection, options.baseModel);
-    const tokenizer =
+    const wanted = { baseModel, rank: options.rank };
+    const { serverTokenizer } = await import("../engine/tinker/remote-tokenizer.ts");
+    const found =
       options.tokenizer === undefined
-        ? await fetchTokenizer(connection)
-        : (await openTokenizer(options.tokenizer, { connection, setting })).tokenizer;
-    const verdict = await probe(session, { baseModel, rank: options.rank }, tokenizer);
+        ? await serverTokenizer(session, wanted)
+        : await openTokenizer(options.tokenizer, setting);
+    const verdict = await probe(session, wanted, found?.tokenizer);
     return { baseModel, verdict };
   } finally {
     await session.close();
@@ -128,32 +132,41 @@ interface FoundTokenizer {
   readonly tokenizer: WritableTokenizer;
   /** Of a `config.json` beside it. */
   readonly contextLength?: number;
+  /** The model it was read with, on this machine or a hub. */
+  readonly folder?: string;
+}
+
+interface TokenizerPlace {
+  readonly session: Session;
+  readonly wanted: ModelWanted;
+  readonly setting: Watcher;
 }
 
 /** The tokenizer at `source`, else the server's own. Throws `ConfigError` where there is neither. */
-async function openTokenizer(
+async function findTokenizer(
   source: string | undefined,
-  {
-    connection,
-    setting,
-  }: {
-    readonly connection: import("../engine/tinker/connection.ts").Connection;
-    readonly setting: TinkerSetting;
-  },
+  { session, wanted, setting }: TokenizerPlace,
 ): Promise<FoundTokenizer> {
-  const { fetchTokenizer } = await import("../engine/tinker/remote-tokenizer.ts");
-  if (source === undefined) {
-    const tokenizer = await fetchTokenizer(connection);
-    if (tokenizer !== undefined) return { tokenizer };
-    throw new ConfigError(
-      `${connection.url} does not hand out its tokenizer; name the one of its model: a folder, or hf:owner/name`,
-      { path: "engine.tokenizer" },
-    );
-  }
+  if (source !== undefined) return await openTokenizer(source, setting);
+  const { serverTokenizer } = await import("../engine/tinker/remote-tokenizer.ts");
+  const told = await serverTokenizer(session, wanted);
+  if (told?.folder !== undefined) return { ...told, ...(await contextOf(join(told.folder, "config.json"))) };
+  if (told !== undefined) return told;
+  throw new ConfigError(
+    `${session.connection.url} does not hand out its tokenizer; name the one of its model: a folder, or hf:owner/name`,
+    { path: "engine.tokenizer" },
+  );
+}
+
+async function openTokenizer(source: string, setting: Watcher): Promise<FoundTokenizer> {
   const { locateTokenizer } = await import("../engine/model-source.ts");
   const { readTokenizer } = await import("../tokenizer/tokenizer-file.ts");
   const path = await locateTokenizer(source, processWorld(setting).hub);
-  return { tokenizer: await readTokenizer(path), ...(await contextOf(join(path, "config.json"))) };
+  return {
+    tokenizer: await readTokenizer(path),
+    folder: source,
+    ...(await contextOf(join(path, "config.json"))),
+  };
 }
 
 const configSchema = z.looseObject({ max_position_embeddings: z.int().min(2) });

@@ -11,7 +11,7 @@ import { z } from "zod";
 import { CheckpointError, EngineError } from "../../errors.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
 import type { BaseLocation } from "../lora-base.ts";
-import { adapterWeightsFile, writeAdapters } from "../lora-files.ts";
+import { adapterConfigFile, adapterWeightsFile, writeAdapters } from "../lora-files.ts";
 import { type LoraTarget, loraTargets } from "../lora-options.ts";
 import type { Parameter } from "../parameters.ts";
 import { readSafetensors } from "../safetensors.ts";
@@ -30,16 +30,25 @@ export interface ArchiveWanted {
 const configSchema = z.looseObject({ r: z.int().min(1), lora_alpha: z.number().positive() });
 const prefix = "base_model.model.";
 
+/** The files of a snapshot by their names. Throws `EngineError`. */
+export async function fetchArchive(
+  connection: Connection,
+  { modelId, checkpoint }: Pick<ArchiveWanted, "modelId" | "checkpoint">,
+): Promise<Map<string, Buffer>> {
+  const kind = connection.profile.archive === "byKind" ? "sampler_weights/" : "";
+  const path = `training_runs/${modelId}/checkpoints/${kind}${checkpoint}/archive`;
+  return untar(gunzip(await connection.download(path), path));
+}
+
 /** Writes the adapters of a snapshot into a folder as PEFT reads them. Throws `EngineError`, `CheckpointError`, `FileError`. */
 export async function fetchAdapters(connection: Connection, wanted: ArchiveWanted): Promise<void> {
-  const { modelId, checkpoint, folder, location } = wanted;
-  const path = `training_runs/${modelId}/checkpoints/${checkpoint}/archive`;
-  const files = untar(gunzip(await connection.download(path), path));
+  const { folder, location, checkpoint } = wanted;
+  const files = await fetchArchive(connection, wanted);
   const weights = files.get(adapterWeightsFile);
-  const config = configSchema.safeParse(parseJson(files.get("adapter_config.json")));
+  const config = configSchema.safeParse(parseJson(files.get(adapterConfigFile)));
   if (weights === undefined || !config.success)
     throw new EngineError(
-      `${connection.url}: ${path} should hold ${adapterWeightsFile} and adapter_config.json with r and lora_alpha, it holds ${[...files.keys()].join(", ") || "nothing"}; leave engine.downloadAdapters off`,
+      `${connection.url}: the archive of ${checkpoint} should hold ${adapterWeightsFile} and ${adapterConfigFile} with r and lora_alpha, it holds ${[...files.keys()].join(", ") || "nothing"}; set engine.downloadAdapters to false`,
       { kind: "malformed" },
     );
   const file = join(folder, adapterWeightsFile);

@@ -86,7 +86,8 @@ function requireReadable(
 
 type Answer =
   | { readonly result: unknown }
-  | { readonly state: "open" | "metadata" }
+  | { readonly state: "open" }
+  | { readonly state: "metadata" }
   | { readonly state: "failed"; readonly what: string; readonly kind: EngineError["kind"] }
   | { readonly state: "trouble"; readonly trouble: Trouble };
 

@@ -56,8 +56,8 @@ export interface Profile {
   readonly needsEnds: boolean;
   /** A gradient that was accumulated stays in the slot of an unloaded model until a step. */
   readonly leavesGradients: boolean;
-  /** Adapters can be fetched as an archive in PEFT's layout. */
-  readonly hasArchive: boolean;
+  /** Where a snapshot can be fetched as an archive in PEFT's layout: by its kind and name, by its name, or nowhere. */
+  readonly archive: "byKind" | "byName" | "none";
   /** Most bytes and data of one POST of a batch. */
   readonly chunkBytes: number;
   readonly chunkDatums: number;
@@ -90,7 +90,7 @@ const forager: Profile = {
   promptLogprobs: "leadingNull",
   needsEnds: true,
   leavesGradients: false,
-  hasArchive: true,
+  archive: "byKind",
   ...chunks,
 };
 
@@ -115,7 +115,7 @@ const skyrlJax: Profile = {
   promptLogprobs: "withoutFirst",
   needsEnds: true,
   leavesGradients: true,
-  hasArchive: true,
+  archive: "byName",
   ...chunks,
 };
 
@@ -141,7 +141,7 @@ const skyrlFsdp: Profile = {
   promptLogprobs: "withoutFirst",
   needsEnds: false,
   leavesGradients: false,
-  hasArchive: true,
+  archive: "byName",
   ...chunks,
 };
 
@@ -168,7 +168,7 @@ const verlTinker: Profile = {
   promptLogprobs: "leadingNull",
   needsEnds: false,
   leavesGradients: false,
-  hasArchive: false,
+  archive: "none",
   ...chunks,
 };
 

@@ -31,23 +31,28 @@ export async function writeCheckpoint(folder: string, checkpoint: RemoteCheckpoi
   await writeFileAtomic(join(folder, remoteCheckpointFile), `${JSON.stringify(checkpoint, null, 2)}\n`);
 }
 
-/** Reads it; of another model it is refused. Throws `CheckpointError`, `FileError`. */
-export async function readCheckpoint(
-  folder: string,
-  model: Pick<RemoteCheckpoint, "baseModel" | "rank">,
-): Promise<RemoteCheckpoint> {
+/** Reads it, of whatever model it is. Throws `CheckpointError`, `FileError`. */
+export async function readRemoteCheckpoint(folder: string): Promise<RemoteCheckpoint> {
   const path = join(folder, remoteCheckpointFile);
   if (!(await exists(path)))
     throw new CheckpointError(
       `${folder} has no ${remoteCheckpointFile}, so that it is no checkpoint of an engine elsewhere; use one of this run, or the embedded engine`,
     );
   const parsed = schema.safeParse(await readJson(path));
-  if (!parsed.success) throw new CheckpointError(`${path} is damaged: ${z.prettifyError(parsed.error)}`);
-  const saved = parsed.data;
+  if (parsed.success) return parsed.data;
+  throw new CheckpointError(`${path} is damaged: ${z.prettifyError(parsed.error)}`);
+}
+
+/** Reads it; of another model it is refused. Throws `CheckpointError`, `FileError`. */
+export async function readCheckpoint(
+  folder: string,
+  model: Pick<RemoteCheckpoint, "baseModel" | "rank">,
+): Promise<RemoteCheckpoint> {
+  const saved = await readRemoteCheckpoint(folder);
   for (const field of ["baseModel", "rank"] as const)
     if (saved[field] !== model[field])
       throw new CheckpointError(
-        `${path} is of another model: its ${field} is ${saved[field]}, the engine's ${model[field]}; use the recipe it was made with`,
+        `${join(folder, remoteCheckpointFile)} is of another model: its ${field} is ${saved[field]}, the engine's ${model[field]}; use the recipe it was made with`,
       );
   return saved;
 }

@@ -1,8 +1,8 @@
-import { describe } from "vitest";
+import { describe, expect } from "vitest";
 import { randomDatum } from "../engine.fixture.ts";
 import { engineSuite } from "../engine.suite.ts";
 import { openTinkerEngine } from "./tinker-engine.fixture.ts";
-import { startTinkerServer } from "./tinker-server.fixture.ts";
+import { startTinkerServer, type TinkerServer } from "./tinker-server.fixture.ts";
 
 const batch = [30, 7, 52, 1, 18].map((length, seed) => {
   const datum = randomDatum(length, seed);
@@ -10,10 +10,19 @@ const batch = [30, 7, 52, 1, 18].map((length, seed) => {
   return datum;
 });
 
+let latest: { readonly test: string | undefined; readonly server: Promise<TinkerServer> } | undefined;
+
+/** All engines of one test are on one server, which keeps what they save. */
+async function serverOfTest(): Promise<TinkerServer> {
+  const test = expect.getState().currentTestName;
+  if (latest?.test !== test) latest = { test, server: startTinkerServer() };
+  return await (latest as NonNullable<typeof latest>).server;
+}
+
 describe.each([{}, { chunkBytes: 10_000 }])("with %j", (options) => {
   engineSuite("an engine behind a server that sums", {
     create: async (seed) => {
-      const { url } = await startTinkerServer();
+      const { url } = await serverOfTest();
       return await openTinkerEngine(url, { seed, options });
     },
     createOther: async () => {

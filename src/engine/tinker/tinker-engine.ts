@@ -272,7 +272,7 @@ export class TinkerEngine implements Engine {
     const { baseModel, rank, location } = this.#parts;
     const { profile, url, options } = this.#connection;
     const path = await this.#saveWeights("checkpoint");
-    if (options.downloadAdapters && profile.hasArchive && rank > 0) {
+    if (options.downloadAdapters && profile.archive !== "none" && rank > 0) {
       const checkpoint = `adapters-${this.#saves}`;
       await this.#model.run("save_weights_for_sampler", { path: checkpoint });
       await fetchAdapters(this.#connection, { modelId: this.#model.id, checkpoint, folder, location });

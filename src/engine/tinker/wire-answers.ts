@@ -111,6 +111,16 @@ export const answerSchemas = {
   }),
   training_run: trainingRunAnswer,
   checkpoints: z.object({ checkpoints: z.array(checkpointAnswer) }),
+  /** Ours alone: the files of the base's tokenizer as `writeTokenizer` writes them, and its hash. */
+  tokenizer: z.object({
+    hash: z.string(),
+    /** `tokenizer.json` */
+    model: z.looseObject({}),
+    /** `tokenizer_config.json` */
+    config: z.looseObject({}),
+    /** `generation_config.json`, where there are several ends of a text. */
+    generation: z.looseObject({}).nullish(),
+  }),
 } as const;
 
 export type AnswerPath = keyof typeof answerSchemas;
