@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { loadRecipe } from "../config/load-recipe.ts";
 import { isServed, type ServedModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
-import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { findKnownModel } from "../engine/known-models.ts";
 import { CheckpointError, FileError, UsageError } from "../errors.ts";
 import type { RunPosition } from "../reporting/metric-row.ts";
@@ -22,7 +22,7 @@ import { processWorld } from "../training/world.ts";
 
 export interface ModelSource {
   readonly recipe: Recipe;
-  /** A folder or whatever else `EmbeddedEngine.open` takes, or a model that is asked elsewhere. */
+  /** A folder or whatever else `EmbeddedEngine.open` takes, the URL of an engine elsewhere, or a model that is asked elsewhere. */
   readonly model: string | ServedModel;
   /** The run it belongs to, and the step after which it was saved. */
   readonly run?: RunFolder;
@@ -89,8 +89,11 @@ async function modelOfRecipe(path: string, { recipePath, overrides }: SourceOpti
       throw new UsageError(`the model of ${path} is computed elsewhere; leave ${useless} (or --weights) out`);
     return { recipe, model: recipe.model };
   }
+  if (recipe.engine.type === "tinker") return { recipe, model: recipe.engine.url };
   if (recipe.model.type === "fresh")
     throw new UsageError(`${path} makes a fresh model, which knows nothing yet; train it and name the run`);
+  if (recipe.model.type === "remote")
+    throw new UsageError(`the model of ${path} is behind an engine elsewhere; give it engine.type: tinker`);
   return { recipe, model: recipe.model.source };
 }
 
@@ -99,19 +102,48 @@ async function modelOfRecipe(path: string, { recipePath, overrides }: SourceOpti
  * and stops them.
  */
 export async function openPolicy(
-  { recipe, model }: ModelSource,
+  { recipe, model, run }: ModelSource,
   io: Watcher,
   closers: Closers,
 ): Promise<OpenedPolicy> {
   const world = processWorld(io);
   const opened =
     typeof model === "string"
-      ? openEmbedded(await openEngine(model, recipe, io), closers)
+      ? openedOf(await engineOf({ recipe, model, run }, io), closers)
       : await openServedPolicy(model, world);
   return await recorded(opened, recipe.recordPolicy, { closers, world });
 }
 
-function openEmbedded(engine: EmbeddedEngine, closers: Closers): OpenedPolicy {
+/** The engine with a model's weights; one elsewhere loads the checkpoint of a run that was trained there. */
+async function engineOf(
+  {
+    recipe,
+    model,
+    run,
+  }: { readonly recipe: Recipe; readonly model: string; readonly run: RunFolder | undefined },
+  io: Watcher,
+): Promise<Engine> {
+  const { engine: options } = recipe;
+  if (options.type === "embedded") return await openEngine(model, recipe, io);
+  const { openTinker } = await import("../training/open-tinker.ts");
+  const engine = await openTinker(
+    { ...recipe, engine: options },
+    {
+      ...io,
+      isTraining: false,
+      ...(run !== undefined && { tokenizer: model }),
+    },
+  );
+  try {
+    if (run !== undefined) await engine.load(model);
+    return engine;
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+function openedOf(engine: Engine, closers: Closers): OpenedPolicy {
   closers.defer(() => engine.close());
   const { tokenizer, contextLength } = engine;
   return { policy: engine.policy(), tokenizer, contextLength, concurrency: undefined };

@@ -56,7 +56,7 @@ describe("a recipe that is right", () => {
   test("gets every default filled in", () => {
     const recipe = parse(yaml);
     expect(recipe.seed).toBe(1);
-    expect(recipe.engine.cacheMemory).toBe("4GB");
+    expect(recipe.engine).toMatchObject({ type: "embedded", cacheMemory: "4GB" });
     expect(recipe.stages[1]).toMatchObject({ name: "grpo", steps: 7, sampling: { temperature: 1 } });
   });
 

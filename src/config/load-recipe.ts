@@ -74,6 +74,7 @@ const pathKeys: readonly (readonly string[])[] = [
   ["model", "source"],
   ["model", "file"],
   ["model", "tokenizer"],
+  ["engine", "tokenizer"],
   ["generator"],
   ["generator", "model"],
   ["generator", "model", "source"],
@@ -137,7 +138,7 @@ function absolute(value: unknown, keys: readonly string[], bases: Bases): unknow
   if (typeof value !== "string" || value === "" || isAbsolute(value) || elsewhere.test(value)) return value;
   if (keys[1] === "questions" && findBenchmark(value) !== undefined) return value;
   if (
-    /^(model|generator|planner|ranker|evaluation)$/.test(keys[0] as string) &&
+    /^(model|engine|generator|planner|ranker|evaluation)$/.test(keys[0] as string) &&
     findKnownModel(value) !== undefined
   )
     return value;

@@ -4,12 +4,14 @@
  */
 import type { z } from "zod";
 import { klOf } from "../algorithm/options.ts";
+import { type CheckedEngine, checkEngine } from "./engine-rules.ts";
 import { type CheckedPlanner, checkPlanner } from "./planner-rules.ts";
 import { type CheckedRanker, checkRanker } from "./ranker-options.ts";
+import { checkSamplingAhead } from "./sample-ahead-rules.ts";
 import type { Stage } from "./stage-options.ts";
 
 /** What the rules look at; the recipe has it all. */
-interface Checked extends CheckedPlanner, CheckedRanker {
+interface Checked extends CheckedPlanner, CheckedRanker, Pick<CheckedEngine, "engine"> {
   readonly data:
     | { readonly type: "world"; readonly world: { readonly hops: readonly number[] } }
     | {
@@ -33,8 +35,7 @@ interface Checked extends CheckedPlanner, CheckedRanker {
         readonly width: number;
         readonly heads: number;
       }
-    | { readonly type: "pretrained" | "openai" | "replay" };
-  readonly engine: { readonly lora?: unknown };
+    | { readonly type: "pretrained" | "openai" | "replay" | "remote" };
   readonly evaluation: CheckedPlanner["evaluation"] & { readonly split?: string | undefined };
   readonly stages: readonly Stage[];
 }
@@ -52,13 +53,15 @@ export function checkRecipe(recipe: Checked, context: Context): void {
   checkBudgets(recipe, context);
   checkCorpus(recipe, context);
   checkAdapters(recipe, context);
+  checkEngine(recipe, context);
   checkPlanner(recipe, context);
   checkRanker(recipe, context);
+  checkSamplingAhead(recipe, context);
 }
 
 /** Beside random weights that never change there is nothing to learn, and a checkpoint would not hold them. */
 function checkAdapters({ engine, model }: Checked, context: Context): void {
-  if (engine.lora === undefined || model.type === "pretrained") return;
+  if (!("lora" in engine) || engine.lora === undefined || model.type === "pretrained") return;
   issue(
     context,
     ["engine", "lora"],

@@ -98,16 +98,16 @@ test("a recipe has the paths of its data start at data.folder, which an override
 });
 
 test("bounds the memory of the sampler's cache by bytes or by a size with a unit, 4GB where it says nothing", () => {
-  expect(byteSize(parse(yaml).engine.cacheMemory)).toBe(defaultCacheMemory);
-  expect(byteSize(parse(yaml, "engine.cacheMemory=500MB").engine.cacheMemory)).toBe(5e8);
-  expect(byteSize(parse(yaml, "engine.cacheMemory=1000000").engine.cacheMemory)).toBe(1e6);
+  expect(byteSize(embedded(yaml).cacheMemory)).toBe(defaultCacheMemory);
+  expect(byteSize(embedded(yaml, "engine.cacheMemory=500MB").cacheMemory)).toBe(5e8);
+  expect(byteSize(embedded(yaml, "engine.cacheMemory=1000000").cacheMemory)).toBe(1e6);
   expect(messageOf(yaml, "engine.cacheMemory=much")).toContain("such as 2GB");
 });
 
 test("trains adapters where engine.lora says so, of rank 16 on all projections where it says no more", () => {
-  expect(parse(files).engine.lora).toBeUndefined();
-  expect(parse(files, "engine.lora={}").engine.lora).toEqual({ rank: 16, alpha: 32, targets: loraTargets });
-  expect(parse(files, "engine.lora.rank=4", "engine.lora.targets=[v_proj]").engine.lora).toEqual({
+  expect(embedded(files).lora).toBeUndefined();
+  expect(embedded(files, "engine.lora={}").lora).toEqual({ rank: 16, alpha: 32, targets: loraTargets });
+  expect(embedded(files, "engine.lora.rank=4", "engine.lora.targets=[v_proj]").lora).toEqual({
     rank: 4,
     alpha: 32,
     targets: ["v_proj"],
@@ -117,3 +117,9 @@ test("trains adapters where engine.lora says so, of rank 16 on all projections w
   expect(messageOf(files, "engine.lora.dropout=0.1")).toContain('unknown key "engine.lora.dropout"');
   expect(messageOf(yaml, "engine.lora={}")).toContain("adapters are trained beside the weights of a model");
 });
+
+function embedded(...given: Parameters<typeof parse>) {
+  const { engine } = parse(...given);
+  if (engine.type !== "embedded") throw new Error("the embedded engine was expected");
+  return engine;
+}

@@ -4,71 +4,74 @@
  */
 import { z } from "zod";
 import { loraOptionsSchema } from "../engine/lora-options.ts";
+import { tinkerOptionsSchema } from "../engine/tinker/tinker-options.ts";
 import { samplingWeights } from "../engine/weight-quantization.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { evaluationOptionsSchema } from "../evaluation/evaluation-options.ts";
 import { byteSizePattern } from "../shared/byte-size.ts";
 import { defaultType } from "../shared/default-type.ts";
 import { dataOptionsSchema } from "./data-options.ts";
-import { modelSchema } from "./model-source-options.ts";
+import { agentModelSchema } from "./model-source-options.ts";
 import { answerJudgeSchema, generatorSchema, plannerSchema } from "./planner-options.ts";
 import { rankerSchema } from "./ranker-options.ts";
 import { checkRecipe } from "./recipe-rules.ts";
 import { retrieverSchema } from "./retriever-options.ts";
 import { stageSchema } from "./stage-options.ts";
 
-const engineOptionsSchema = z.discriminatedUnion("type", [
-  z.strictObject({
-    type: defaultType("embedded").describe("ONNX Runtime inside this process, on the CPU."),
-    threads: z
-      .int()
-      .min(1)
-      .optional()
-      .describe("Threads of the engine; absent: one for each physical core. More than cores are slower."),
-    memoryBudget: z
-      .union([
-        z.int().min(1),
-        z.string().regex(byteSizePattern, "bytes, or a number with a unit such as 6GB or 500MB"),
-      ])
-      .optional()
-      .describe(
-        "Most memory of training, bytes or such as `6GB`: from it the tokens of a micro-batch are chosen, and how much is computed twice instead of kept (docs/training-memory.md); absent: three quarters of this machine's memory.",
-      ),
-    tokenBudget: z
-      .int()
-      .min(64)
-      .optional()
-      .describe(
-        "Most tokens of one micro-batch, padding included; absent: chosen from `memoryBudget`, at most 4096.",
-      ),
-    cacheMemory: z
-      .union([
-        z.int().min(1),
-        z.string().regex(byteSizePattern, "bytes, or a number with a unit such as 2GB or 500MB"),
-      ])
-      .default("4GB")
-      .describe(
-        "Most memory of keys and values while sampling, bytes or such as `2GB`; episodes that do not fit wait, and what idle ones left is forgotten.",
-      ),
-    optimizerState: z
-      .enum(["memory", "disk"])
-      .default("memory")
-      .describe(
-        "Where AdamW's two moments lie, 8 bytes for each trained number: `disk` is a file without a name in the run folder, read and written in pieces at every step. Weights and checkpoints are the same bit for bit.",
-      ),
-    samplingWeights: z
-      .enum(samplingWeights)
-      .default("f32")
-      .describe(
-        "Linear layers while sampling: `f32` as trained, or rounded to 8 or 4 bits (docs/models.md). The loss corrects for the difference, which `parity/klDivergence` shows.",
-      ),
-    lora: loraOptionsSchema
-      .optional()
-      .describe(
-        "Trains low-rank adapters beside frozen weights (LoRA, docs/models.md), which needs far less memory; absent: all weights are trained.",
-      ),
-  }),
-]);
+export const embeddedOptionsSchema = z.strictObject({
+  type: defaultType("embedded").describe("ONNX Runtime inside this process, on the CPU."),
+  threads: z
+    .int()
+    .min(1)
+    .optional()
+    .describe("Threads of the engine; absent: one for each physical core. More than cores are slower."),
+  memoryBudget: z
+    .union([
+      z.int().min(1),
+      z.string().regex(byteSizePattern, "bytes, or a number with a unit such as 6GB or 500MB"),
+    ])
+    .optional()
+    .describe(
+      "Most memory of training, bytes or such as `6GB`: from it the tokens of a micro-batch are chosen, and how much is computed twice instead of kept (docs/training-memory.md); absent: three quarters of this machine's memory.",
+    ),
+  tokenBudget: z
+    .int()
+    .min(64)
+    .optional()
+    .describe(
+      "Most tokens of one micro-batch, padding included; absent: chosen from `memoryBudget`, at most 4096.",
+    ),
+  cacheMemory: z
+    .union([
+      z.int().min(1),
+      z.string().regex(byteSizePattern, "bytes, or a number with a unit such as 2GB or 500MB"),
+    ])
+    .default("4GB")
+    .describe(
+      "Most memory of keys and values while sampling, bytes or such as `2GB`; episodes that do not fit wait, and what idle ones left is forgotten.",
+    ),
+  optimizerState: z
+    .enum(["memory", "disk"])
+    .default("memory")
+    .describe(
+      "Where AdamW's two moments lie, 8 bytes for each trained number: `disk` is a file without a name in the run folder, read and written in pieces at every step. Weights and checkpoints are the same bit for bit.",
+    ),
+  samplingWeights: z
+    .enum(samplingWeights)
+    .default("f32")
+    .describe(
+      "Linear layers while sampling: `f32` as trained, or rounded to 8 or 4 bits (docs/models.md). The loss corrects for the difference, which `parity/klDivergence` shows.",
+    ),
+  lora: loraOptionsSchema
+    .optional()
+    .describe(
+      "Trains low-rank adapters beside frozen weights (LoRA, docs/models.md), which needs far less memory; absent: all weights are trained.",
+    ),
+});
+
+const engineOptionsSchema = z.discriminatedUnion("type", [embeddedOptionsSchema, tinkerOptionsSchema]);
+
+export type EmbeddedSection = z.infer<typeof embeddedOptionsSchema>;
 
 export const recipeSchema = z
   .strictObject({
@@ -90,8 +93,8 @@ export const recipeSchema = z
         "Who chooses the passages of each search among more candidates (docs/algorithms/cosearch.md); absent: the retriever's best are shown.",
       ),
     environment: environmentOptionsSchema.prefault({}).describe("The rules of an episode."),
-    model: modelSchema.describe(
-      "What is trained, or only asked: a text names a model that exists (`model: smollm2-135m`), a mapping with `type: fresh` makes one, with `type: openai` it is behind a server.",
+    model: agentModelSchema.describe(
+      "What is trained, or only asked: a text names a model that exists (`model: smollm2-135m`), a mapping with `type: fresh` makes one, with `type: openai` it is behind a server, with `type: remote` behind `engine.url`.",
     ),
     recordPolicy: z
       .string()

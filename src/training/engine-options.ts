@@ -1,6 +1,6 @@
 /** The options of the embedded engine that a recipe asks for. */
 import { availableParallelism, tmpdir, totalmem } from "node:os";
-import type { Recipe } from "../config/recipe.ts";
+import { type EmbeddedSection, embeddedOptionsSchema, type Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngineOptions } from "../engine/embedded-engine.ts";
 import { byteSize } from "../shared/byte-size.ts";
 import { episodeTokens } from "./episode-tokens.ts";
@@ -10,9 +10,14 @@ import { episodeTokens } from "./episode-tokens.ts";
  * `folder`, which must exist by the first step.
  */
 export function engineOptions(
-  { engine, stages, environment }: Pick<Recipe, "engine" | "stages"> & Partial<Pick<Recipe, "environment">>,
+  {
+    engine: named,
+    stages,
+    environment,
+  }: Pick<Recipe, "engine" | "stages"> & Partial<Pick<Recipe, "environment">>,
   folder: string = tmpdir(),
 ): EmbeddedEngineOptions {
+  const engine = embeddedSection(named);
   const episodes = stages.map((stage) =>
     stage.type === "reinforcement" ? stage.questionsPerStep * stage.algorithm.groupSize : 0,
   );
@@ -28,11 +33,20 @@ export function engineOptions(
   };
 }
 
+/**
+ * What a recipe says of the embedded engine. Beside an engine elsewhere, models that are only asked (a generator, a judge) are
+ * still computed here, with what is usual.
+ */
+export function embeddedSection(engine: Recipe["engine"]): EmbeddedSection {
+  return engine.type === "embedded" ? engine : embeddedOptionsSchema.parse({});
+}
+
 /** The share of the machine's memory that training may take where the recipe does not say. */
 const defaultShare = 0.75;
 
 /** Bytes that training may take. */
-export function memoryBudget({ memoryBudget: size }: Pick<Recipe["engine"], "memoryBudget">): number {
+export function memoryBudget(engine: Recipe["engine"]): number {
+  const { memoryBudget: size } = embeddedSection(engine);
   return size === undefined ? Math.floor(defaultShare * machineMemory()) : (byteSize(size) as number);
 }
 

@@ -1,7 +1,8 @@
 /** From a recipe to its engine: a model that exists, or a fresh one with a tokenizer trained on the corpus. */
 import { trainableModel } from "../config/model-source-options.ts";
-import type { Recipe } from "../config/recipe.ts";
+import type { EmbeddedSection, Recipe } from "../config/recipe.ts";
 import type { EmbeddedEngine } from "../engine/embedded-engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { findCodec } from "../environment/codecs.ts";
 import { findPassageTemplate } from "../environment/passage-template.ts";
 import { prepareQuestion, renderPrompt } from "../environment/prompt.ts";
@@ -14,14 +15,34 @@ import { hubSettings, type Watcher } from "./hub-settings.ts";
 import { corpusOf } from "./open-retriever.ts";
 import { allPassages, type TrainingData } from "./setup.ts";
 
+/** A recipe whose model is computed in this process. */
+export type EmbeddedRecipe = Recipe & { readonly engine: EmbeddedSection };
+
+type Setting = Watcher & { readonly folder?: string; readonly tags?: readonly string[] };
+
 /**
- * The engine of a recipe with what it trains: all weights, or with `engine.lora` adapters. `folder` is where it may keep what
- * does not fit into memory; absent: a folder for temporary files. A fresh tokenizer knows `tags` beside those of the codec. Throws what `openEngine` throws.
+ * The engine of a recipe, in this process or elsewhere. `folder` is where it may keep what does not fit into memory, and of an
+ * engine elsewhere what must be cleared up after a crash. Throws what the two ways throw.
  */
 export async function createEngine(
   recipe: Recipe,
   data: TrainingData,
-  setting: Watcher & { readonly folder?: string; readonly tags?: readonly string[] } = {},
+  setting: Setting = {},
+): Promise<Engine> {
+  const { engine } = recipe;
+  if (engine.type === "embedded") return await createEmbedded({ ...recipe, engine }, data, setting);
+  const { openTinker } = await import("./open-tinker.ts");
+  return await openTinker({ ...recipe, engine }, setting);
+}
+
+/**
+ * The embedded engine with what it trains: all weights, or with `engine.lora` adapters. `folder` is where it may keep what
+ * does not fit into memory; absent: a folder for temporary files. A fresh tokenizer knows `tags` beside those of the codec. Throws what `openEngine` throws.
+ */
+export async function createEmbedded(
+  recipe: EmbeddedRecipe,
+  data: TrainingData,
+  setting: Setting = {},
 ): Promise<EmbeddedEngine> {
   const { seed, engine } = recipe;
   const model = trainableModel(recipe.model);
@@ -50,6 +71,11 @@ export async function openEngine(
   const { EmbeddedEngine } = await embeddedEngine();
   const hub = hubSettings(process.env, watcher);
   return await EmbeddedEngine.open(source, { ...engineOptions(recipe), hub });
+}
+
+/** Whether an engine computes in this process, so that its model and memory are known. */
+export function isEmbedded(engine: Engine): engine is EmbeddedEngine {
+  return engine.describe === undefined;
 }
 
 /** The tensor runtime is loaded with the first engine, so that commands without a model start at once. */

@@ -8,9 +8,10 @@ import { assert, ConfigError } from "../errors.ts";
 import type { GenerativeRanker } from "../rollout/ranked-search.ts";
 import type { Closers } from "../shared/closers.ts";
 import { exists } from "../shared/files.ts";
+import { embeddedSection } from "./engine-options.ts";
 import { freshPolicy } from "./fresh-policy.ts";
 import type { Watcher } from "./hub-settings.ts";
-import { createEngine, openEngine } from "./open-engine.ts";
+import { createEmbedded, openEngine } from "./open-engine.ts";
 import { openRankingJudge } from "./open-generator.ts";
 import { openServedPolicy, recorded, recordingOf } from "./open-policy.ts";
 import { type OpenedRanker, rankerFolder } from "./opened-ranker.ts";
@@ -52,9 +53,10 @@ async function createUnjudged(
     return await openRanker(recipe, undefined, { ...world, agent: { policy: agent.policy() } });
   assert(ranker.model !== undefined, "a ranker with weights of its own has a model");
   // What differs between the two is the model and the tags that its tokenizer must know.
-  const own: Recipe = { ...recipe, model: ranker.model, seed: recipe.seed + 1 };
+  const engineOfOwn = embeddedSection(recipe.engine);
+  const own = { ...recipe, engine: engineOfOwn, model: ranker.model, seed: recipe.seed + 1 };
   const place = world.folder === undefined ? {} : { folder: world.folder };
-  const engine = await createEngine(own, data, { ...world.watcher, ...place, tags: rankingTags });
+  const engine = await createEmbedded(own, data, { ...world.watcher, ...place, tags: rankingTags });
   world.closers.defer(() => engine.close());
   return { ...withEngine(ranker, engine, true), model: engine.model };
 }

@@ -23,7 +23,7 @@ import {
 } from "../engine/time-estimate.ts";
 import { planTraining, type TrainingPlan } from "../engine/training-plan.ts";
 import { EngineError } from "../errors.ts";
-import { engineOptions, machineMemory, memoryBudget } from "./engine-options.ts";
+import { embeddedSection, engineOptions, machineMemory, memoryBudget } from "./engine-options.ts";
 import { episodeTokens, promptAllowance } from "./episode-tokens.ts";
 
 /** How a recipe uses memory, in bytes. */
@@ -43,7 +43,8 @@ export interface MemoryPlan {
 }
 
 /** The shape of what a recipe trains of a model. */
-export function trainedShape({ engine }: Pick<Recipe, "engine">, model: ModelOptions): TrainedShape {
+export function trainedShape({ engine: named }: Pick<Recipe, "engine">, model: ModelOptions): TrainedShape {
+  const engine = embeddedSection(named);
   const parameters = parameterCount(model);
   const momentsOnDisk = engine.optimizerState === "disk";
   if (engine.lora === undefined) return { model, parameters, trained: parameters, momentsOnDisk };
@@ -94,7 +95,7 @@ function hasOwnCritic(stages: readonly Stage[]): boolean {
 /** The packed copy of the weights, with adapters that of what they are merged into, and keys and values. */
 function samplerOf(recipe: Recipe, model: ModelOptions, tokens: number): number {
   const { maxSlots, cacheMemory } = engineOptions(recipe);
-  const { lora, samplingWeights } = recipe.engine;
+  const { lora, samplingWeights } = embeddedSection(recipe.engine);
   const merged = lora ? adaptedProjections(model, lora) : [];
   const mergedWeights = merged.reduce((sum, { shape: [rows, columns] }) => sum + rows * columns, 0);
   return (
@@ -115,7 +116,8 @@ export function requireMemory(recipe: Recipe, plan: MemoryPlan): void {
 }
 
 /** Why a training cannot fit, in a sentence; undefined where it fits. */
-export function memoryProblem({ engine }: Recipe, plan: MemoryPlan): string | undefined {
+export function memoryProblem({ engine: named }: Recipe, plan: MemoryPlan): string | undefined {
+  const engine = embeddedSection(named);
   const { training, budget, peak, available } = plan;
   const { weights, gradients, moments, activations, workspace, runtime } = training.memory;
   const parts = `weights ${gigabytes(weights)}, gradients ${gigabytes(gradients)}, moments ${gigabytes(moments)}, activations ${gigabytes(activations)}, workspace ${gigabytes(workspace)}, runtime ${gigabytes(runtime)}`;

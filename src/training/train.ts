@@ -5,7 +5,7 @@ import { Closers } from "../shared/closers.ts";
 import { planCompanions, requireRoomForAll } from "./companions.ts";
 import type { Watcher } from "./hub-settings.ts";
 import { baselineFile, openAssessor } from "./open-assessor.ts";
-import { createEngine } from "./open-engine.ts";
+import { createEngine, isEmbedded } from "./open-engine.ts";
 import { createRanker } from "./open-ranker.ts";
 import { planMemory, requireMemory } from "./plan-training.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
@@ -54,9 +54,11 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
       engine,
     );
     if (note !== undefined) input.reporter.message(note);
-    const plan = planMemory(recipe, engine.model);
-    requireMemory(recipe, plan);
-    requireRoomForAll(plan, await planCompanions(recipe, watcher));
+    if (isEmbedded(engine)) {
+      const plan = planMemory(recipe, engine.model);
+      requireMemory(recipe, plan);
+      requireRoomForAll(plan, await planCompanions(recipe, watcher));
+    }
     const { codeVersion } = input;
     const run = resume
       ? await RunFolder.resume(folder)

@@ -14,7 +14,7 @@ import type { TrainingData } from "./setup.ts";
 
 export interface ContractParts {
   readonly data: TrainingData;
-  readonly engine: Pick<Engine, "tokenizer">;
+  readonly engine: Pick<Engine, "tokenizer" | "describe">;
   /** Who judges, and in mode planner who answers. */
   readonly assessor?: Pick<Assessor, "describe"> | undefined;
   /** Version of Forager. */
@@ -38,7 +38,9 @@ export async function trainingContract(
     ...(data.validation.length > 0 && {
       validationQuestions: { n: data.validation.length, hash: hashQuestions(data.validation) },
     }),
-    model: await describeBaseModel(recipe.model, watcher),
+    // The weights behind a server are not here to be hashed; the part `engine` says which they are.
+    model: engine.describe ? { type: "remote" } : await describeBaseModel(recipe.model, watcher),
+    ...(engine.describe && { engine: engine.describe() }),
     tokenizerHash: engine.tokenizer.hash,
     promptHash: await openingHash(recipe.environment, engine.tokenizer),
     templateHash: findPassageTemplate(recipe.environment.passageTemplate).hash,

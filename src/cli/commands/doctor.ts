@@ -4,16 +4,17 @@
  */
 import { loadRecipe } from "../../config/load-recipe.ts";
 import type { Recipe } from "../../config/recipe.ts";
-import { ForagerError } from "../../errors.ts";
+import { ForagerError, UsageError } from "../../errors.ts";
 import { demonstrate } from "../../rollout/teacher.ts";
 import { policyTokenCount, tokenCount } from "../../rollout/trajectory-view.ts";
 import { goldTitles } from "../../training/gold-titles.ts";
-import { createEngine } from "../../training/open-engine.ts";
+import { createEngine, isEmbedded } from "../../training/open-engine.ts";
 import { loadData } from "../../training/setup.ts";
 import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { type Check, type DataPatient, type Patient, spread } from "../doctor/check.ts";
 import { checkQuestions, checkRecall } from "../doctor/data-checks.ts";
+import { doctorOfEngine, engineFlags } from "../doctor/engine-probe.ts";
 import { checkContext, checkReward, checkTags } from "../doctor/episode-checks.ts";
 import {
   checkFolder,
@@ -27,19 +28,26 @@ import { checkRetrieval } from "../doctor/retrieval-checks.ts";
 export const doctorCommand = defineCommand({
   name: "doctor",
   summary: "Check a recipe, its data, its model and this machine before training.",
-  args: [{ name: "RECIPE", doc: "a recipe file" }],
+  args: [{ name: "RECIPE", doc: "a recipe file; none with --engine", isOptional: true }],
   options: {
     out: { type: "text", value: "FOLDER", doc: "Folder the run is meant for; default: runs." },
     set: { type: "list", value: "KEY=VALUE", doc: "Override of the recipe, such as seed=2; repeatable." },
+    ...engineFlags,
   },
-  examples: ["doctor recipes/quickstart.yaml", "doctor my-recipe.yaml --set environment.k=5 --json"],
-  async run({ args, options: { out = "runs", set } }, io) {
+  examples: [
+    "doctor recipes/quickstart.yaml",
+    "doctor my-recipe.yaml --set environment.k=5 --json",
+    "doctor --engine http://127.0.0.1:8000 --profile skyrl-jax --json",
+  ],
+  async run({ args: [path], options: { out = "runs", set, ...flags } }, io) {
+    if (flags.engine !== undefined) return await doctorOfEngine(path, flags, io);
+    if (path === undefined) throw new UsageError("doctor: name a RECIPE, or a server with --engine URL");
     const checks: Check[] = [];
     const add = (check: Check): void => {
       checks.push(check);
       io.print(checkText(check));
     };
-    const recipe = await attempt("recipe", add, () => loadRecipe(args[0] as string, { overrides: set }));
+    const recipe = await attempt("recipe", add, () => loadRecipe(path, { overrides: set }));
     if (recipe !== undefined) {
       const stages = recipe.stages.map(({ name, steps }) => `${name} (${steps} steps)`).join(", ");
       add({ name: "recipe", ok: true, detail: `${recipe.name}: ${stages}` });
@@ -89,7 +97,9 @@ async function examineData(patient: DataPatient, add: Add): Promise<void> {
 }
 
 async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<void> {
-  const { parameterCount, trainableParameterCount, tokenizer } = patient.engine;
+  const { engine } = patient;
+  if (!isEmbedded(engine)) return await examineRemote(patient, add);
+  const { parameterCount, trainableParameterCount, tokenizer } = engine;
   const millions = (count: number): string => `${(count / 1e6).toFixed(2)} M`;
   const trained =
     trainableParameterCount < parameterCount ? ` (${millions(trainableParameterCount)} trained)` : "";
@@ -102,13 +112,24 @@ async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<
   const context = await checkContext(patient);
   add(context);
   if (context.ok) add(await checkReward(patient));
-  const memory = await attempt("memory", add, () => checkMemory(patient, io));
+  const memory = await attempt("memory", add, () => checkMemory({ ...patient, engine }, io));
   if (memory !== undefined) add(memory);
   io.signal.throwIfAborted();
   if (!memory?.ok) return;
-  const speed = await measureSpeed(patient, io.progress.now);
+  const speed = await measureSpeed({ ...patient, engine }, io.progress.now);
   const size = await attempt("time", add, () => episodeSize(patient));
   if (size !== undefined) add(checkTime(patient, speed, size));
+}
+
+/** The server was probed when it was opened; memory and time are its own. */
+async function examineRemote(patient: Patient, add: Add): Promise<void> {
+  const { engine } = patient;
+  const detail = `${JSON.stringify(engine.describe?.())}, ${engine.tokenizer.vocabularySize} tokens, context ${engine.contextLength}`;
+  add({ name: "model", ok: true, detail });
+  add(checkTags(patient));
+  const context = await checkContext(patient);
+  add(context);
+  if (context.ok) add(await checkReward(patient));
 }
 
 /** The mean of demonstrations, where the questions have plans; else half of the longest episode. */

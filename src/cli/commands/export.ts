@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { GgufWrittenType } from "../../engine/gguf-writer-blocks.ts";
 import type { ModelFiles } from "../../engine/model-files.ts";
 import type { FloatType } from "../../engine/tensor-encoding.ts";
+import { isRemoteCheckpoint } from "../../engine/tinker/remote-checkpoint.ts";
 import { UsageError } from "../../errors.ts";
 import { formatMegabytes } from "../../reporting/megabytes.ts";
 import { renderModelCard } from "../../reporting/model-card.ts";
@@ -61,6 +62,8 @@ export const exportCommand = defineCommand({
     await requireNewPath(folder, "choose another folder with --out");
     const hub = hubSettings(process.env, io);
     const found = await findExportSource(source, checkpoint, hub);
+    if (target === "peft" && (await isRemoteCheckpoint(found.path)))
+      return await exportRemote(found, folder, io);
     const { openModelFiles } = await import("../../engine/model-files.ts");
     const files = await openModelFiles(found.path, hub);
     try {
@@ -73,6 +76,23 @@ export const exportCommand = defineCommand({
     }
   },
 });
+
+/** Adapters that were trained elsewhere, whose base need not be here. */
+async function exportRemote(found: ExportSource, folder: string, io: CommandIo) {
+  const { exportRemoteAdapters } = await import("../export-remote.ts");
+  await removeAbandoned(folder);
+  await createFolderAtomic(folder, (made) => exportRemoteAdapters(found.path, made));
+  const { names, bytes } = await contentOf(folder);
+  io.print(`${folder}: ${names.join(", ")} (${formatMegabytes(bytes)})`);
+  const checkpoint = found.run?.step ?? null;
+  return { json: { out: folder, to: "peft", dtype: "F32", checkpoint, files: names, bytes } };
+}
+
+async function contentOf(folder: string) {
+  const names = (await readdir(folder)).sort();
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(folder, name))).size));
+  return { names, bytes: sizes.reduce((sum, size) => sum + size, 0) };
+}
 
 function requireTarget(text: string): ExportTarget {
   const target = exportTargets.find((name) => name === text);
@@ -162,9 +182,7 @@ async function describe({ found, files, target, type }: Work, tokenizer: Tokeniz
 }
 
 async function report(folder: string, { found, files, target, type }: Work, io: CommandIo) {
-  const names = (await readdir(folder)).sort();
-  const sizes = await Promise.all(names.map(async (name) => (await stat(join(folder, name))).size));
-  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  const { names, bytes } = await contentOf(folder);
   io.print(`${folder}: ${names.join(", ")} (${formatMegabytes(bytes)})`);
   const location = files.adapters?.config.location;
   if (target === "peft" && location?.base_model_name_or_path.startsWith("/"))

@@ -51,7 +51,7 @@ export const trainCommand = defineCommand({
 
 /** Throws `ConfigError` for a recipe that can only be evaluated. */
 function requireTrainable({ model, stages, recordPolicy }: Recipe, path: string): void {
-  trainableModel(model);
+  if (model.type !== "remote") trainableModel(model);
   if (stages.length === 0)
     throw new ConfigError(`${path} has no stages, so there is nothing to train; use forager eval ${path}`, {
       path: "stages",

@@ -3,6 +3,7 @@
 import type { Recipe } from "../../config/recipe.ts";
 import type { Passage } from "../../corpus/passage.ts";
 import type { EmbeddedEngine } from "../../engine/embedded-engine.ts";
+import type { Engine } from "../../engine/engine.ts";
 import type { TrainingData } from "../../training/setup.ts";
 
 export interface Check {
@@ -22,6 +23,11 @@ export interface DataPatient {
 
 /** The same with its model. */
 export interface Patient extends DataPatient {
+  readonly engine: Engine;
+}
+
+/** The same with a model of this process, whose memory and speed are this machine's. */
+export interface LocalPatient extends Patient {
   readonly engine: EmbeddedEngine;
 }
 

@@ -10,10 +10,10 @@ import { engineOptions } from "../../training/engine-options.ts";
 import type { Watcher } from "../../training/hub-settings.ts";
 import { gigabytes, memoryProblem, planMemory } from "../../training/plan-training.ts";
 import { inspectFolder } from "../new-path.ts";
-import type { Check, Patient } from "./check.ts";
+import type { Check, LocalPatient } from "./check.ts";
 
 /** Training, frozen copies and sampling together, and the models beside it, from their shapes. Throws what `planCompanions` throws. */
-export async function checkMemory({ recipe, engine }: Patient, watcher: Watcher): Promise<Check> {
+export async function checkMemory({ recipe, engine }: LocalPatient, watcher: Watcher): Promise<Check> {
   const plan = planMemory(recipe, engine.model);
   const companions = await planCompanions(recipe, watcher);
   const problem = memoryProblem(recipe, plan) ?? companionProblem(plan, companions);
@@ -33,7 +33,7 @@ export interface Speed {
 }
 
 /** Trains nothing: gradients are made and forgotten with the engine. */
-export async function measureSpeed({ recipe, engine }: Patient, now: () => number): Promise<Speed> {
+export async function measureSpeed({ recipe, engine }: LocalPatient, now: () => number): Promise<Speed> {
   const length = Math.min(engine.contextLength, 256) - 1;
   const batch = Array.from(
     { length: Math.max(1, Math.floor(engine.trainingPlan.tokenBudget / (length + 1))) },
@@ -84,7 +84,11 @@ export interface EpisodeSize {
 }
 
 /** Time of the stages; evaluations and checkpoints come on top. */
-export function checkTime({ recipe }: Patient, speed: Speed, episode: EpisodeSize): Check {
+export function checkTime(
+  { recipe }: Pick<LocalPatient, "recipe">,
+  speed: Speed,
+  episode: EpisodeSize,
+): Check {
   let seconds = 0;
   for (const stage of recipe.stages) {
     if (stage.type === "supervised")

@@ -44,7 +44,12 @@ export interface PolicyRecording extends RecordedLines {
 const headSchema = z.strictObject({
   recording: z.literal("forager-policy"),
   version: z.literal(RECORDING_VERSION),
-  identity: z.strictObject({ type: z.string(), model: z.string(), weights: z.exactOptional(z.string()) }),
+  identity: z.strictObject({
+    type: z.string(),
+    model: z.string(),
+    weights: z.exactOptional(z.string()),
+    version: z.exactOptional(z.int()),
+  }),
   tokenizer: z.exactOptional(z.string()),
   hasTemplate: z.exactOptional(z.boolean()),
   contextLength: z.exactOptional(z.int().min(1)),
