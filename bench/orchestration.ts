@@ -32,19 +32,36 @@ export const orchestrationBench: Bench = {
   name: "orchestration",
   about:
     "a large run against a server that computes nothing: turns/s, memory, bytes of an update, injected faults",
-  options: "[--turns 100000] [--inFlight 2000] [--megabytes 10] [--updates 5] [--faults 1000]",
+  options:
+    "[--cases turns,update,faults] [--turns 100000] [--inFlight 2000] [--megabytes 10] [--updates 5] [--faults 1000]",
   async run(args) {
-    const { turns, inFlight, megabytes, updates, faults } = integerOptions(args, {
+    const {
+      turns,
+      inFlight,
+      megabytes,
+      updates,
+      faults,
+      cases = "turns,update,faults",
+    } = integerOptions(args, {
       turns: 100_000,
       inFlight: 2000,
       megabytes: 10,
       updates: 5,
       faults: 1000,
     });
-    const rollouts = await onServer(inFlight, (there) => measureTurns(there, { turns, inFlight }));
-    const update = await onServer(64, (there) => measureUpdates(there, { megabytes, updates }));
-    const failures = await onServer(400, (there) => measureFaults(there, faults));
-    return { markdown: report({ rollouts, update, failures }), data: { rollouts, update, failures } };
+    const wanted = cases.split(",");
+    const measured: Measured = {
+      ...(wanted.includes("turns") && {
+        rollouts: await onServer(inFlight, (there) => measureTurns(there, { turns, inFlight })),
+      }),
+      ...(wanted.includes("update") && {
+        update: await onServer(64, (there) => measureUpdates(there, { megabytes, updates })),
+      }),
+      ...(wanted.includes("faults") && {
+        failures: await onServer(400, (there) => measureFaults(there, faults)),
+      }),
+    };
+    return { markdown: report(measured), data: measured };
   },
 };
 
@@ -119,7 +136,7 @@ function lessonOf(engine: TinkerEngine, failsEvery = 0): SamplingLesson {
   const retriever = scriptedRetriever(() =>
     failsEvery > 0 && ++searches % failsEvery === 0
       ? new RetrieverError("injected")
-      : [{ passage: { id: "p", title: "Fact", text: passage }, score: 1 }],
+      : [{ id: "p", title: "Fact", text: passage }],
   );
   const data = { train, evaluation: [], validation: [], split: "test", retriever, close: async () => {} };
   const environment = environmentOptionsSchema.parse({
@@ -267,43 +284,53 @@ async function measureFaults({ engine, server }: There, count: number) {
 }
 
 interface Measured {
-  readonly rollouts: Awaited<ReturnType<typeof measureTurns>>;
-  readonly update: Awaited<ReturnType<typeof measureUpdates>>;
-  readonly failures: Awaited<ReturnType<typeof measureFaults>>;
+  readonly rollouts?: Awaited<ReturnType<typeof measureTurns>>;
+  readonly update?: Awaited<ReturnType<typeof measureUpdates>>;
+  readonly failures?: Awaited<ReturnType<typeof measureFaults>>;
 }
 
 function report({ rollouts, update, failures }: Measured): string {
-  const injected = Object.values(failures.injected).reduce((sum, value) => sum + value, 0);
   return markdownTable(
     ["orchestration", "measured"],
     [
-      ["turns/s", `${formatNumber(rollouts.turnsPerSecond)} over ${rollouts.turns} turns`],
-      ["processors in use here", formatNumber(rollouts.processorShare)],
-      [
-        "memory after the first step, at the end, most",
-        [rollouts.memoryAfterFirstStep, rollouts.memoryAtEnd, rollouts.memoryMost]
-          .map(formatBytes)
-          .join(", "),
-      ],
-      ["episodes that failed", `${rollouts.failed} of ${rollouts.episodes}`],
-      ["bytes of an update", formatBytes(update.bytes)],
-      [
-        "seconds of an update: wall, processor here, processor there",
-        [update.wallSeconds, update.processorSeconds, update.serverProcessorSeconds]
-          .map(formatNumber)
-          .join(", "),
-      ],
-      [
-        `share of a published update of ${updateSeconds} s`,
-        `${(100 * update.shareOfPublishedUpdate).toFixed(2)} %`,
-      ],
-      ["faults injected", `${injected}, steps ${failures.steps}`],
-      ["episodes played again, dropped", `${failures.retried}, ${failures.dropped}`],
-      ["questions missing, asked twice", `${failures.missing}, ${failures.askedTwice}`],
-      [
-        "trained here, there, twice",
-        `${failures.trained}, ${failures.trainedThere}, ${failures.trainedTwice}`,
-      ],
+      ...(rollouts ? turnRows(rollouts) : []),
+      ...(update ? updateRows(update) : []),
+      ...(failures ? faultRows(failures) : []),
     ],
   );
+}
+
+function turnRows(rollouts: NonNullable<Measured["rollouts"]>): string[][] {
+  const { memoryAfterFirstStep, memoryAtEnd, memoryMost } = rollouts;
+  return [
+    ["turns/s", `${formatNumber(rollouts.turnsPerSecond)} over ${rollouts.turns} turns`],
+    ["processors in use here", formatNumber(rollouts.processorShare)],
+    [
+      "memory after the first step, at the end, most",
+      [memoryAfterFirstStep, memoryAtEnd, memoryMost].map(formatBytes).join(", "),
+    ],
+    ["episodes that failed", `${rollouts.failed} of ${rollouts.episodes}`],
+  ];
+}
+
+function updateRows(update: NonNullable<Measured["update"]>): string[][] {
+  const { wallSeconds, processorSeconds, serverProcessorSeconds, shareOfPublishedUpdate } = update;
+  return [
+    ["bytes of an update", formatBytes(update.bytes)],
+    [
+      "seconds of an update: wall, processor here, processor there",
+      [wallSeconds, processorSeconds, serverProcessorSeconds].map(formatNumber).join(", "),
+    ],
+    [`share of a published update of ${updateSeconds} s`, `${(100 * shareOfPublishedUpdate).toFixed(2)} %`],
+  ];
+}
+
+function faultRows(failures: NonNullable<Measured["failures"]>): string[][] {
+  const injected = Object.values(failures.injected).reduce((sum, value) => sum + value, 0);
+  return [
+    ["faults injected", `${injected}, steps ${failures.steps}`],
+    ["episodes played again, dropped", `${failures.retried}, ${failures.dropped}`],
+    ["questions missing, asked twice", `${failures.missing}, ${failures.askedTwice}`],
+    ["trained here, there, twice", `${failures.trained}, ${failures.trainedThere}, ${failures.trainedTwice}`],
+  ];
 }

@@ -135,7 +135,10 @@ const described = {
     "nats",
     "Estimate (k3) of the divergence of the policy that sampled from the training graph before the update, per token; above rounding only with `engine.samplingWeights` other than f32, where more than 0.1 ends the training.",
   ],
-  "time/rollout": ["s", "Wall time of sampling trajectories."],
+  "time/rollout": [
+    "s",
+    "Wall time of sampling trajectories; where sampling runs ahead, of waiting for those of this step.",
+  ],
   "time/policy": ["s", "Time waited for the policy, summed over trajectories."],
   "time/retrieval": ["s", "Time waited for the retriever, summed over trajectories."],
   "time/update": ["s", "Wall time of forward, backward and optimiser."],

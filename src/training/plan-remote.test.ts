@@ -23,7 +23,8 @@ describe("a plan of an engine elsewhere", () => {
     // 310.1 of 400.7 s were rollouts there, 90.6 s the rest.
     const rollouts = (133 * 310.1) / 90.6;
     expect(plan.stages[0]?.rolloutSeconds[1]).toBeCloseTo(rollouts);
-    expect(plan.stages[0]?.stepSeconds).toEqual([133, 133 + rollouts]);
+    expect(plan.stages[0]?.stepSeconds[0]).toBe(133);
+    expect(plan.stages[0]?.stepSeconds[1]).toBeCloseTo(133 + rollouts);
     // Before, after, and after 50 of 100 steps; 3 B on the same number of GPUs.
     expect(plan.evaluations).toBe(3);
     expect(plan.evaluationSeconds).toBeCloseTo((3 * 1000 * 6000 * 7) / 51_713 / 3);

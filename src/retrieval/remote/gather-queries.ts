@@ -16,7 +16,8 @@ export type BatchCall = (
 interface Waiting {
   readonly query: string;
   readonly k: number;
-  readonly signal: AbortSignal;
+  /** Who asked; aborted when one of its queries failed. */
+  readonly caller: AbortController;
   readonly resolve: (found: ScoredPassage[]) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -45,10 +46,10 @@ export class QueryGatherer {
       const answers = queries.map(
         (query) =>
           new Promise<ScoredPassage[]>((resolve, reject) => {
-            this.#queue.push({ query, k, signal: caller.signal, resolve, reject });
+            this.#queue.push({ query, k, caller, resolve, reject });
           }),
       );
-      onAbort(caller.signal, () => this.#drop(caller.signal));
+      onAbort(caller.signal, () => this.#drop(caller));
       this.#send();
       return await Promise.all(answers);
     } catch (error) {
@@ -59,11 +60,11 @@ export class QueryGatherer {
     }
   }
 
-  #drop(aborted: AbortSignal): void {
+  #drop(caller: AbortController): void {
     const [gone, left]: [Waiting[], Waiting[]] = [[], []];
-    for (const waiting of this.#queue) (waiting.signal === aborted ? gone : left).push(waiting);
+    for (const waiting of this.#queue) (waiting.caller === caller ? gone : left).push(waiting);
     this.#queue = left;
-    for (const { reject } of gone) reject(aborted.reason);
+    for (const { reject } of gone) reject(caller.signal.reason);
   }
 
   #send(): void {
@@ -98,7 +99,7 @@ export class QueryGatherer {
   async #carryOut(batch: readonly Waiting[]): Promise<void> {
     const call = new AbortController();
     let left = batch.length;
-    const forgets = batch.map(({ signal, reject }) =>
+    const forgets = batch.map(({ caller: { signal }, reject }) =>
       onAbort(signal, () => {
         reject(signal.reason);
         if (--left === 0) call.abort(signal.reason);
@@ -111,6 +112,8 @@ export class QueryGatherer {
       for (const { query, resolve } of batch) resolve([...(answerOf.get(query) ?? [])]);
     } catch (error) {
       for (const { reject } of batch) reject(error);
+      // At once, so that nothing more of theirs is sent.
+      for (const { caller } of batch) caller.abort(error);
     } finally {
       for (const forget of forgets) forget();
     }
