@@ -2,6 +2,7 @@
 import { loadRecipe } from "../config/load-recipe.ts";
 import { trainableModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
+import { UsageError } from "../errors.ts";
 import { formatDuration } from "../reporting/progress.ts";
 import { type Companion, companionProblem, planCompanions, totalPeak } from "../training/companions.ts";
 import { engineOptions } from "../training/engine-options.ts";
@@ -19,6 +20,7 @@ import {
 } from "../training/plan-training.ts";
 import { processorClock } from "../training/processor-clock.ts";
 import type { CommandIo, CommandResult } from "./command.ts";
+import { planRemoteRecipe, type RemoteFlags } from "./plan-remote.ts";
 
 /** Whether `forager plan` was given a recipe and not a corpus. */
 export function isRecipePath(path: string): boolean {
@@ -28,10 +30,13 @@ export function isRecipePath(path: string): boolean {
 /** Plans the recipe at `path`; a plan that does not fit exits with 1. */
 export async function planRecipe(
   path: string,
-  overrides: readonly string[],
+  { overrides, ...remote }: RemoteFlags & { readonly overrides: readonly string[] },
   io: CommandIo,
 ): Promise<CommandResult> {
   const recipe = await loadRecipe(path, { overrides });
+  if (recipe.engine.type === "tinker") return planRemoteRecipe(recipe, remote, io);
+  if (remote.gpus !== undefined || remote.gpuPrice !== undefined)
+    throw new UsageError("plan: --gpus and --gpu-price are for a recipe with an engine elsewhere");
   const model = await modelShape(trainableModel(recipe.model), io);
   const memory = planMemory(recipe, model);
   const companions = await planCompanions(recipe, io);

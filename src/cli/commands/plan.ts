@@ -20,7 +20,8 @@ export const planCommand = defineCommand({
   details:
     "Of a corpus, the first passages are read and indexed for real, into a temporary folder, and scaled to the whole;\n" +
     "takes the options of forager index. Of a recipe (.yaml), memory follows from the shape of the model and time from\n" +
-    "a second of matrix products; nothing is downloaded or allocated. Exits with 1 where the training does not fit.",
+    "a second of matrix products; nothing is downloaded or allocated. Exits with 1 where the training does not fit.\n" +
+    "Of a recipe with an engine elsewhere, GPUs, hours and money are scaled from what others measured, which is printed.",
   args: [
     {
       name: "CORPUS",
@@ -35,19 +36,35 @@ export const planCommand = defineCommand({
     tokenizer: tokenizerFlag,
     memory: { type: "integer", value: "MIB", least: 16, doc: "As for forager index; default 256." },
     set: { type: "list", value: "KEY=VALUE", doc: "As for forager index, or forager train; repeatable." },
+    gpus: {
+      type: "integer",
+      value: "N",
+      least: 1,
+      doc: "Recipe with an engine elsewhere: GPUs that it has.",
+    },
+    "gpu-price": {
+      type: "text",
+      value: "DOLLARS",
+      doc: "Recipe with an engine elsewhere: dollars for one GPU and hour.",
+    },
   },
   examples: [
     "plan passages.jsonl.gz",
     "plan wiki-18.jsonl --dense models/e5-base-v2 --json",
     "plan recipes/lab.yaml --json",
+    "plan recipes/cluster/search-r1-grpo-7b-skyrl.yaml --gpus 8 --gpu-price 2.50",
   ],
   async run({ args, options }, io) {
     if (args.some(isRecipePath)) {
-      const { set, ...others } = options;
+      const { set, gpus, "gpu-price": gpuPrice, ...others } = options;
       if (args.length > 1 || Object.values(others).some((value) => value !== undefined))
-        throw new UsageError("plan: a recipe is planned alone, with --set as its only option");
-      return await planRecipe(args[0] as string, set, io);
+        throw new UsageError(
+          "plan: a recipe is planned alone, with --set, --gpus and --gpu-price as its options",
+        );
+      return await planRecipe(args[0] as string, { overrides: set, gpus, gpuPrice }, io);
     }
+    if (options.gpus !== undefined || options["gpu-price"] !== undefined)
+      throw new UsageError("plan: --gpus and --gpu-price are for a recipe with an engine elsewhere");
     const settings = indexSettings({ ...options, strict: false });
     let share = 0;
     const passages = readCorpora(args, {
