@@ -63,16 +63,13 @@ export function passageOf(record: JsonRecord, path: string, line: number): Passa
 }
 
 /** As `passageOf`, with the keys to look at, and with the kind of what is wrong. */
-export function readRecord(record: JsonRecord, { path, line, keys }: RecordPlace): Passage | RefusedRecord {
-  const refuse = (kind: RefusedRecord["kind"], message: string): RefusedRecord => ({
-    kind,
-    error: new DataFormatError(path, line, message),
-  });
+export function readRecord(record: JsonRecord, place: RecordPlace): Passage | RefusedRecord {
+  const { keys } = place;
   const idKey = keys.id.find((key) => idOf(record[key]) !== undefined);
   const id = idKey === undefined ? undefined : idOf(record[idKey]);
   if (id === undefined || idKey === undefined) {
     const came = describeValue(keys.id.map((key) => record[key]).find((value) => value !== undefined));
-    return refuse("badLine", `expected ${quoted(keys.id[0])}, a text or a number, got ${came}`);
+    return refusal(place, "badLine", `expected ${quoted(keys.id[0])}, a text or a number, got ${came}`);
   }
   const body = bodyOf(record, keys);
   if (body === undefined || (body.title === "" && body.text.trim() === "")) {
@@ -80,7 +77,7 @@ export function readRecord(record: JsonRecord, { path, line, keys }: RecordPlace
     const names = keys.text === passageKeys.text ? '"contents" or "text"' : quoted(keys.text[0]);
     const found = `got ${describeValue(value)} (keys: ${describeKeys(record)})`;
     const kind = body !== undefined || isBlank(value) ? "emptyPassage" : "badLine";
-    return refuse(kind, `expected ${names}, a text that is not empty, ${found}`);
+    return refusal(place, kind, `expected ${names}, a text that is not empty, ${found}`);
   }
   const passage: Passage = { id, title: body.title, text: body.text };
   const { titleKey, textKey } = body;
@@ -89,6 +86,10 @@ export function readRecord(record: JsonRecord, { path, line, keys }: RecordPlace
   const known = titleKey === undefined ? 2 : 3;
   if (areApart && Object.keys(record).length === known) return passage;
   return { ...passage, ...others(record, [idKey, titleKey, textKey]) };
+}
+
+function refusal({ path, line }: RecordPlace, kind: RefusedRecord["kind"], message: string): RefusedRecord {
+  return { kind, error: new DataFormatError(path, line, message) };
 }
 
 /** The place of origin and the unknown keys of a record. */

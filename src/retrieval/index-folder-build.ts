@@ -148,7 +148,8 @@ async function collect(
       const fields = passageFields(passage);
       hasher.add(passage, fields);
       writer.add(passage, fields);
-      await collector.add(passage);
+      const isReady = collector.add(passage);
+      if (isReady !== undefined) await isReady;
     }
     const segments = await collector.finish();
     await collector.close();
@@ -185,23 +186,31 @@ class Collector {
     this.#segments = [...(journal?.segments ?? [])];
   }
 
-  /** Takes a passage that the writer has taken. */
-  async add(passage: Passage): Promise<void> {
+  /** Takes a passage that the writer has taken; a promise is to be waited for before the next. */
+  add(passage: Passage): Promise<void> | undefined {
     const { count } = this.#writer;
     const known = this.#journal?.passages ?? 0;
     if (count % PROGRESS_PASSAGES === 0)
       this.#job.onProgress?.({ phase: count <= known ? "checking" : "reading", passages: count });
     if (count === known) this.#requireSame();
-    if (count <= known) return;
-    await this.#builder.add(passage);
-    if (this.#builder.bytes >= (this.#job.memoryBytes ?? MEMORY_BYTES)) await this.#flush();
-    else if (
-      this.#builder instanceof SegmentBuilder &&
-      this.#builder.passageCount === (this.#job.threadFrom ?? THREAD_FROM)
-    ) {
-      await this.#flush();
-      this.#builder = new SegmentThread({ options: this.#job.options, first: count });
+    if (count <= known) return undefined;
+    const { memoryBytes = MEMORY_BYTES, threadFrom = THREAD_FROM } = this.#job;
+    const builder = this.#builder;
+    if (builder instanceof SegmentThread) {
+      const isReady = builder.add(passage);
+      return builder.bytes >= memoryBytes ? this.#makeRoom(isReady, true) : isReady;
     }
+    builder.add(passage);
+    const isFull = builder.bytes >= memoryBytes;
+    return isFull || builder.passageCount === threadFrom ? this.#makeRoom(undefined, isFull) : undefined;
+  }
+
+  /** Writes what was collected; goes on in a thread where that is not because of memory. */
+  async #makeRoom(isReady: Promise<void> | undefined, isFull: boolean): Promise<void> {
+    await isReady;
+    await this.#flush();
+    if (isFull) return;
+    this.#builder = new SegmentThread({ options: this.#job.options, first: this.#writer.count });
   }
 
   async close(): Promise<void> {

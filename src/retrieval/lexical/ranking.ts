@@ -15,17 +15,20 @@ import {
   addToFound,
   type Cursor,
   floorOf,
+  GROUP,
   keepAbove,
   listAbove,
+  listFirst,
   listLone,
   lookUp,
+  makeWindow,
   offerListed,
   offerWindow,
   sortPlaces,
   type Window,
 } from "./window-loops.ts";
 
-/** Passages in a window; a multiple of `GROUP`. */
+/** Passages in a window at most; a multiple of `GROUP`. */
 const WINDOW = 1 << 15;
 /** When more than one passage in so many has an entry, going through all sums beats a list of those touched. */
 const DENSE_SHARE = 3;
@@ -33,12 +36,16 @@ const DENSE_SHARE = 3;
 const FLOOR_PASSAGES = 6;
 /** Looking for it costs about as much as adding so many entries for each of those passages. */
 const FLOOR_COST = 4;
-/** A look-up costs about as much as adding so many entries. */
-const LOOKUP_COST = 16;
+/** Looking a passage up among the entries of a term costs about as much as adding so many of them. */
+const LOOKUP_COST = 3;
+/** The same with the passages still to be sorted. */
+const SORTED_LOOKUP_COST = 6;
 
 /** Owns working memory of some 400 KiB and serves one query at a time. */
 export class Ranker {
   readonly #passageCount: number;
+  /** Passages in a window: windows are equally long, since a short one costs almost as much as a long one. */
+  readonly #windowSize: number;
   readonly #window: Window;
   readonly #top = new TopK();
   /** For the search for floors. */
@@ -46,13 +53,9 @@ export class Ranker {
 
   constructor(passageCount: number) {
     this.#passageCount = passageCount;
-    this.#window = {
-      start: 0,
-      end: 0,
-      sums: new Float64Array(WINDOW),
-      places: new Uint32Array(WINDOW),
-      count: 0,
-    };
+    const windows = Math.ceil(passageCount / WINDOW);
+    this.#windowSize = Math.ceil(passageCount / windows / GROUP) * GROUP;
+    this.#window = makeWindow(this.#windowSize);
   }
 
   /** The best `k` of the passages that hold a term, equal scores by position. */
@@ -66,7 +69,7 @@ export class Ranker {
     const cursors = cursorsOf(terms, canPrune);
     for (let start = 0; start < this.#passageCount; start = window.end) {
       window.start = start;
-      window.end = Math.min(start + WINDOW, this.#passageCount);
+      window.end = Math.min(start + this.#windowSize, this.#passageCount);
       window.count = 0;
       if (!canPrune) this.#addEverything(cursors);
       else if (boundOf(cursors, cursors.length) <= this.#top.threshold) break;
@@ -100,7 +103,7 @@ export class Ranker {
       const rest = countEntries(cursors, lead, left) * share;
       const probed = Math.min(window.count, FLOOR_PASSAGES * k);
       if (probed >= k && rest > FLOOR_COST * probed) {
-        floor = Math.max(floor, floorOf(window, k, { count: probed, work: this.#work }));
+        floor = floorOf(window, { k, floor, count: probed, work: this.#work });
         lead = leadOf(cursors, floor);
         if (lead >= left) break;
       }
@@ -108,7 +111,9 @@ export class Ranker {
         this.#addDense(cursors, left, floor);
         return;
       }
-      addListed(cursors[left - 1] as Cursor, window);
+      const cursor = cursors[left - 1] as Cursor;
+      if (window.count === 0) listFirst(cursor, window);
+      else addListed(cursor, window);
     }
     this.#addFollowers(cursors, left, floor);
     offerListed(window, this.#top, floor);
@@ -123,7 +128,7 @@ export class Ranker {
       listAbove(window, floor - boundOf(cursors, lead));
       this.#addFollowers(cursors, lead, floor);
       offerListed(window, this.#top, floor);
-      window.sums.fill(0);
+      window.sums.fill(0, 0, window.end - window.start);
     } else offerWindow(window, this.#top, floor);
   }
 
@@ -133,13 +138,12 @@ export class Ranker {
     const share = (window.end - window.start) / this.#passageCount;
     if (left === 0) return;
     keepAbove(window, floor - boundOf(cursors, left));
-    let isSorted = false;
     for (let i = left - 1; i >= 0 && window.count > 0; i--) {
       const cursor = cursors[i] as Cursor;
-      if (window.count * LOOKUP_COST > (cursor.to - cursor.from) * share) addToFound(cursor, window);
+      const cost = window.count * (window.isSorted ? LOOKUP_COST : SORTED_LOOKUP_COST);
+      if (cost > (cursor.to - cursor.from) * share) addToFound(cursor, window);
       else {
-        if (!isSorted) sortPlaces(window);
-        isSorted = true;
+        sortPlaces(window);
         lookUp(cursor, window);
       }
       keepAbove(window, floor - boundOf(cursors, i));

@@ -24,6 +24,8 @@ export class TopK {
   #k = 0;
   #room = 0;
   #count = 0;
+  /** How many of the entries were the best k when the threshold was last brought up to date. */
+  #settled = 0;
   #scores = new Float64Array(0);
   #positions = new Uint32Array(0);
   #work = new Float64Array(0);
@@ -33,6 +35,7 @@ export class TopK {
     this.#k = k;
     this.#room = k === 0 ? 0 : Math.max(LEAST_ROOM, k * ROOM);
     this.#count = 0;
+    this.#settled = 0;
     this.threshold = 0;
     if (this.#room <= this.#scores.length) return;
     this.#scores = new Float64Array(this.#room);
@@ -53,11 +56,12 @@ export class TopK {
   /** Drops all but the best k and brings the threshold up to date. */
   settle(): void {
     const k = this.#k;
-    if (this.#count < k || k === 0) return;
+    if (this.#count < k || k === 0 || this.#count === this.#settled) return;
     this.#work.set(this.#scores.subarray(0, this.#count));
     const least = nthLargest(this.#work, this.#count, k);
     this.threshold = least;
     if (this.#count > k) this.#keepBest(least);
+    this.#settled = this.#count;
   }
 
   /** Takes everything out, best first. */
@@ -67,6 +71,7 @@ export class TopK {
     const positions = this.#positions.slice(0, this.#count);
     sortByScore(scores, positions);
     this.#count = 0;
+    this.#settled = 0;
     this.threshold = 0;
     return { positions, scores };
   }

@@ -18,11 +18,28 @@ export interface Cursor extends TermEntries {
 export interface Window {
   start: number;
   end: number;
-  /** By place in the window, which is the position less `start`; all 0 between windows. */
+  /** By place in the window, which is the position less `start`; all 0 between windows and behind the end. */
   readonly sums: Float64Array;
   /** Places of passages that have a sum; the first `count` are in use. */
   readonly places: Uint32Array;
   count: number;
+  /** Whether those are in rising order. */
+  isSorted: boolean;
+  /** A bit for each place, for sorting; all 0 otherwise. */
+  readonly bits: Int32Array;
+}
+
+/** A window for at most `size` passages, a multiple of `GROUP`. */
+export function makeWindow(size: number): Window {
+  return {
+    start: 0,
+    end: 0,
+    sums: new Float64Array(size),
+    places: new Uint32Array(size),
+    count: 0,
+    isSorted: true,
+    bits: new Int32Array(Math.ceil(size / 32)),
+  };
 }
 
 /** The size of a window is a multiple of this. */
@@ -41,7 +58,24 @@ export function addAll(cursor: Cursor, window: Window): void {
   cursor.at = i;
 }
 
-/** Adds the entries of a term and lists each passage the first time. */
+/** Lists the passages of the first term of a window, and sums its entries. */
+export function listFirst(cursor: Cursor, window: Window): void {
+  const { passages, impacts, to, weight } = cursor;
+  const { sums, places, start, end } = window;
+  let count = 0;
+  let i = cursor.at;
+  for (; i < to; i++) {
+    const passage = passages[i] as number;
+    if (passage >= end) break;
+    sums[passage - start] = weight * (impacts[i] as number);
+    places[count++] = passage - start;
+  }
+  cursor.at = i;
+  window.count = count;
+  window.isSorted = true;
+}
+
+/** Adds the entries of a further term and lists each passage the first time. */
 export function addListed(cursor: Cursor, window: Window): void {
   const { passages, impacts, to, weight } = cursor;
   const { sums, places, start, end } = window;
@@ -56,6 +90,7 @@ export function addListed(cursor: Cursor, window: Window): void {
     sums[place] = sum + weight * (impacts[i] as number);
   }
   cursor.at = i;
+  if (count > window.count) window.isSorted = false;
   window.count = count;
 }
 
@@ -75,17 +110,20 @@ export function listLone(cursor: Cursor, window: Window, limit: number): void {
   }
   cursor.at = i;
   window.count = count;
+  window.isSorted = true;
 }
 
 /** Lists the passages whose sum is above `limit`. */
 export function listAbove(window: Window, limit: number): void {
-  const { sums, places } = window;
+  const { sums, places, start, end } = window;
+  const size = end - start;
   let count = 0;
-  for (let place = 0; place < sums.length; place += GROUP) {
+  for (let place = 0; place < size; place += GROUP) {
     if (sumOfGroup(sums, place) <= limit) continue;
     for (let i = place; i < place + GROUP; i++) if ((sums[i] as number) > limit) places[count++] = i;
   }
   window.count = count;
+  window.isSorted = true;
 }
 
 /** Adds the entries of a term to the passages that have a sum already, going through all of its entries. */
@@ -102,17 +140,31 @@ export function addToFound(cursor: Cursor, window: Window): void {
   cursor.at = i;
 }
 
-/** Adds the entries of a term to the passages listed, which are looked up one by one; they must be sorted. */
+/** Blocks of four entries that are passed one by one before larger leaps are made. */
+const NEAR = 8;
+
+/** Adds the entries of a term to the passages listed, which are looked up one after the other; they must be sorted. */
 export function lookUp(cursor: Cursor, window: Window): void {
   const { passages, impacts, to, weight } = cursor;
   const { sums, places, start, count } = window;
+  const lastFour = to - 4;
+  let at = seek(cursor, start);
   for (let c = 0; c < count; c++) {
     const place = places[c] as number;
-    const at = seek(cursor, start + place);
+    const passage = start + place;
+    let left = NEAR;
+    while (at <= lastFour && (passages[at + 3] as number) < passage) {
+      at += 4;
+      if (--left > 0) continue;
+      cursor.at = at;
+      at = seek(cursor, passage);
+      break;
+    }
+    while (at < to && (passages[at] as number) < passage) at++;
     if (at === to) break;
-    if (passages[at] === start + place)
-      sums[place] = (sums[place] as number) + weight * (impacts[at] as number);
+    if (passages[at] === passage) sums[place] = (sums[place] as number) + weight * (impacts[at] as number);
   }
+  cursor.at = at;
 }
 
 /** Moves to the first entry of `passage` or a later one, by steps that double and then halve. */
@@ -135,16 +187,24 @@ function seek(cursor: Cursor, passage: number): number {
 }
 
 /**
- * A score just below the k-th largest of the first `count` listed sums (at least k), which no passage of the best k
- * can have, even where scores are equal. `work` is overwritten and holds at least as many values.
+ * A score just below the k-th largest of the first `count` listed sums, which no passage of the best k can have, even
+ * where scores are equal; or `floor` where that is no higher. `work` is overwritten and holds at least as many values.
  */
-export function floorOf(
-  { sums, places }: Window,
-  k: number,
-  { count, work }: { readonly count: number; readonly work: Float64Array },
-): number {
-  for (let c = 0; c < count; c++) work[c] = sums[places[c] as number] as number;
-  return nthLargest(work, count, k) * (1 - 2 ** -50);
+export function floorOf({ sums, places }: Window, { k, floor, count, work }: FloorSearch): number {
+  let above = 0;
+  for (let c = 0; c < count; c++) {
+    const sum = sums[places[c] as number] as number;
+    if (sum > floor) work[above++] = sum;
+  }
+  return above < k ? floor : Math.max(floor, nthLargest(work, above, k) * (1 - 2 ** -50));
+}
+
+export interface FloorSearch {
+  readonly k: number;
+  /** What is known already. */
+  readonly floor: number;
+  readonly count: number;
+  readonly work: Float64Array;
 }
 
 /** Keeps the listed passages whose sum is above `limit` and clears the sums of the others. */
@@ -159,25 +219,46 @@ export function keepAbove(window: Window, limit: number): void {
   window.count = kept;
 }
 
-/** Sorts the listed passages. */
-export function sortPlaces({ places, count }: Window): void {
-  if (count > 32) places.subarray(0, count).sort();
-  else
-    for (let i = 1; i < count; i++) {
-      const place = places[i] as number;
-      let j = i - 1;
-      for (; j >= 0 && (places[j] as number) > place; j--) places[j + 1] = places[j] as number;
-      places[j + 1] = place;
-    }
+/** Sorts the listed passages: few by insertion, many by a bit for each. */
+export function sortPlaces(window: Window): void {
+  const { places, count } = window;
+  if (window.isSorted) return;
+  window.isSorted = true;
+  if (count > FEW) {
+    sortByBits(window);
+    return;
+  }
+  for (let i = 1; i < count; i++) {
+    const place = places[i] as number;
+    let j = i - 1;
+    for (; j >= 0 && (places[j] as number) > place; j--) places[j + 1] = places[j] as number;
+    places[j + 1] = place;
+  }
+}
+
+const FEW = 24;
+
+function sortByBits({ places, bits, count }: Window): void {
+  for (let c = 0; c < count; c++) {
+    const place = places[c] as number;
+    bits[place >>> 5] = (bits[place >>> 5] as number) | (1 << (place & 31));
+  }
+  let at = 0;
+  for (let block = 0; at < count; block++) {
+    for (let word = bits[block] as number; word !== 0; word &= word - 1)
+      places[at++] = block * 32 + 31 - Math.clz32(word & -word);
+    bits[block] = 0;
+  }
 }
 
 /**
  * Offers all passages that have a sum above the floor, and clears the sums. Four are looked at together: none of them is above the
  * threshold unless all of them together are.
  */
-export function offerWindow({ sums, start }: Window, top: TopK, floor: number): void {
+export function offerWindow({ sums, start, end }: Window, top: TopK, floor: number): void {
+  const size = end - start;
   let threshold = Math.max(floor, top.threshold);
-  for (let place = 0; place < sums.length; place += GROUP) {
+  for (let place = 0; place < size; place += GROUP) {
     if (sumOfGroup(sums, place) <= threshold) continue;
     for (let i = place; i < place + GROUP; i++) {
       const sum = sums[i] as number;
@@ -186,7 +267,7 @@ export function offerWindow({ sums, start }: Window, top: TopK, floor: number): 
       if (top.threshold > threshold) threshold = top.threshold;
     }
   }
-  sums.fill(0);
+  sums.fill(0, 0, size);
 }
 
 function sumOfGroup(sums: Float64Array, place: number): number {

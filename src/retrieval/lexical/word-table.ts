@@ -1,31 +1,35 @@
 /**
- * Finds the words of a text and the codes that stand for each, without making a string of every word: letters are
- * hashed as they are scanned and compared with those of the words seen before (open addressing, FNV-like hash).
+ * Finds the words of a text and the codes that stand for each, without making a string of every word. Most words are ten
+ * plain letters or fewer: they are packed into two numbers of 30 bits, six a letter, which are looked up in a table with
+ * open addressing; the others go by their letters (`long-words.ts`).
  * A word here is a run of letters, digits and marks before folding; analysis may make no code or several of it.
  */
 import { GrowingArray } from "./growing-array.ts";
+import { kindOf, LAST_PLAIN, lower, SEPARATOR } from "./letters.ts";
+import { LongWords } from "./long-words.ts";
 
 /** Longer words are not remembered. */
 const LONGEST_WORD = 40;
-/** Fields of an entry. */
+const LONGEST_PACKED = 10;
+const PACKED_BITS = 0x3fffffff;
+/** Fields of an entry of a packed word; its letters are 0 and 1. */
 const FIELDS = 4;
-const HASH = 0;
-const LETTERS_END = 1;
+const HIGH = 1;
 /** The code when there is one, else where the codes begin in `#codes`. */
 const CODE = 2;
-const CODE_COUNT = 3;
+/** One more than the number of codes; 0 where the slot is free. */
+const COUNT = 3;
+const ONE_CODE = 2;
 
 export class WordTable {
   readonly #make: (word: string) => readonly number[];
   readonly #mostWords: number;
-  /** Entry of each slot plus 1; 0 is a free slot. The size is a power of two, at least twice the entries. */
-  #slots = new Uint32Array(1 << 12);
-  /** (words, FIELDS) Together, since they are read together. */
-  readonly #entries = new GrowingArray(Int32Array);
-  readonly #letters = new GrowingArray(Uint16Array);
+  /** (slots, FIELDS) The number of slots is a power of two, at least twice the entries. */
+  #packed = new Int32Array(FIELDS << 12);
+  #packedCount = 0;
+  readonly #long = new LongWords();
   readonly #codes = new GrowingArray(Int32Array);
-  #count = 0;
-  /** The text at hand as UTF-16 code units. */
+  /** The text at hand as UTF-16 code units, with a separator behind it. */
   #bytes = Buffer.alloc(1 << 13);
   #units = unitsOf(this.#bytes);
   /** The codes found in it. Hot loops write typed arrays themselves: a shared `push` is compiled for all their kinds. */
@@ -45,78 +49,95 @@ export class WordTable {
   codesOf(text: string): Int32Array {
     this.#read(text);
     const units = this.#units;
+    const { length } = text;
     this.#foundCount = 0;
-    let hash = 0;
-    let start = 0;
-    for (let at = 0; at <= text.length; at++) {
-      const letter = at === text.length ? 0 : letterOf(units[at] as number);
-      if (letter !== 0) hash = (Math.imul(hash ^ letter, 0x01000193) + 0x9e3779b9) | 0;
-      else {
-        if (at > start) this.#appendCodes(start, at, hash ^ (hash >>> 15));
-        hash = 0;
-        start = at + 1;
-      }
-    }
+    for (let at = 0; at < length; at++)
+      if (kindOf(units[at] as number) !== SEPARATOR) at = this.#takeWord(at);
     return this.#found.subarray(0, this.#foundCount);
   }
 
   /** Forgets all words. */
   clear(): void {
-    this.#slots = new Uint32Array(1 << 12);
-    for (const array of [this.#entries, this.#letters, this.#codes]) array.length = 0;
-    this.#count = 0;
+    this.#packed = new Int32Array(FIELDS << 12);
+    this.#packedCount = 0;
+    this.#long.clear();
+    this.#codes.length = 0;
   }
 
   #read(text: string): void {
-    if (text.length > this.#units.length) {
+    if (text.length >= this.#units.length) {
       this.#bytes = Buffer.alloc(text.length * 4);
       this.#units = unitsOf(this.#bytes);
     }
     this.#bytes.write(text, 0, "utf16le");
+    this.#units[text.length] = 0;
     // A word has a letter at least; words of several codes ask for more room themselves.
     if (text.length > this.#found.length) this.#found = new Int32Array(text.length * 2);
   }
 
-  /** Appends the codes of the word from `start` to `end`. */
-  #appendCodes(start: number, end: number, hash: number): void {
-    const length = end - start;
-    if (length > LONGEST_WORD) {
-      this.#appendAll(this.#make(this.#wordAt(start, length)));
-      return;
+  /** Appends the codes of the word that begins at `start`; returns where it ends, which is at a separator. */
+  #takeWord(start: number): number {
+    const units = this.#units;
+    let end = start;
+    let low = 0;
+    let high = 0;
+    let greatest = 0;
+    for (let kind = kindOf(units[end] as number); kind !== SEPARATOR; kind = kindOf(units[++end] as number)) {
+      if (kind > greatest) greatest = kind;
+      high = ((high << 6) | (low >>> 24)) & PACKED_BITS;
+      low = ((low << 6) | kind) & PACKED_BITS;
     }
-    const slots = this.#slots;
-    const entries = this.#entries.data;
-    const mask = slots.length - 1;
-    let slot = hash & mask;
-    for (let entry = slots[slot] as number; entry !== 0; entry = slots[slot] as number) {
-      const at = (entry - 1) * FIELDS;
-      if (entries[at + HASH] === hash && this.#isEntry(at, start, length)) {
-        this.#appendEntry(at);
-        return;
-      }
-      slot = (slot + 1) & mask;
+    if (greatest > LAST_PLAIN || end - start > LONGEST_PACKED) this.#takeLong(start, end);
+    else {
+      const entry = this.#slotOf(low, high) * FIELDS;
+      const count = this.#packed[entry + COUNT] as number;
+      if (count === ONE_CODE) this.#found[this.#foundCount++] = this.#packed[entry + CODE] as number;
+      else if (count > 0) this.#appendCodes(this.#packed[entry + CODE] as number, count - 1);
+      else this.#addPacked(this.#wordAt(start, end), entry, { low, high });
     }
-    this.#add(this.#wordAt(start, length), hash, slot);
+    return end;
   }
 
-  #wordAt(start: number, length: number): string {
-    let word = "";
-    if (length <= LONGEST_WORD)
-      for (let i = start; i < start + length; i++)
-        word += String.fromCharCode(letterOf(this.#units[i] as number));
-    else {
-      const letters = this.#units.slice(start, start + length).map(letterOf);
-      for (let i = 0; i < length; i += 4096) word += String.fromCharCode(...letters.subarray(i, i + 4096));
+  /** The slot of a packed word, or the free one where it belongs. */
+  #slotOf(low: number, high: number): number {
+    const table = this.#packed;
+    const mask = table.length / FIELDS - 1;
+    const mixed = Math.imul(low, 0x9e3779b1) ^ Math.imul(high, 0x85ebca6b);
+    let slot = (mixed ^ (mixed >>> 15)) & mask;
+    for (;;) {
+      const entry = slot * FIELDS;
+      if (table[entry + COUNT] === 0 || (table[entry] === low && table[entry + HIGH] === high)) return slot;
+      slot = (slot + 1) & mask;
     }
+  }
+
+  #takeLong(start: number, end: number): void {
+    if (end - start > LONGEST_WORD) {
+      this.#appendAll(this.#make(this.#wordAt(start, end)));
+      return;
+    }
+    const entry = this.#long.find(this.#units, start, end);
+    if (entry < 0) this.#addLong(this.#wordAt(start, end));
+    else {
+      const code = this.#long.codeOf(entry);
+      const count = this.#long.countOf(entry);
+      if (count === 1) this.#found[this.#foundCount++] = code;
+      else this.#appendCodes(code, count);
+    }
+  }
+
+  #wordAt(start: number, end: number): string {
+    let word = "";
+    if (end - start <= LONGEST_WORD)
+      for (let i = start; i < end; i++) word += String.fromCharCode(lower(this.#units[i] as number));
+    else
+      for (let i = start; i < end; i += 4096)
+        word += String.fromCharCode(...this.#units.slice(i, Math.min(end, i + 4096)).map(lower));
     return word;
   }
 
-  #appendEntry(at: number): void {
-    const entries = this.#entries.data;
-    const count = entries[at + CODE_COUNT] as number;
-    const code = entries[at + CODE] as number;
-    if (count === 1) this.#found[this.#foundCount++] = code;
-    else this.#appendAll(this.#codes.data.subarray(code, code + count));
+  #appendCodes(from: number, count: number): void {
+    this.#appendAll(this.#codes.data.subarray(from, from + count));
   }
 
   #appendAll(codes: ArrayLike<number>): void {
@@ -131,70 +152,51 @@ export class WordTable {
     this.#foundCount += codes.length;
   }
 
-  #isEntry(at: number, start: number, length: number): boolean {
-    const entries = this.#entries.data;
-    const from = at === 0 ? 0 : (entries[at - FIELDS + LETTERS_END] as number);
-    if ((entries[at + LETTERS_END] as number) - from !== length) return false;
-    const letters = this.#letters.data;
-    const units = this.#units;
-    for (let i = 0; i < length; i++)
-      if (letters[from + i] !== letterOf(units[start + i] as number)) return false;
+  #addPacked(
+    word: string,
+    entry: number,
+    { low, high }: { readonly low: number; readonly high: number },
+  ): void {
+    const codes = this.#make(word);
+    this.#appendAll(codes);
+    if (this.#isFull()) return;
+    this.#packed.set([low, high, this.#keep(codes), codes.length + 1], entry);
+    this.#packedCount++;
+    if (this.#packedCount * 2 * FIELDS > this.#packed.length) this.#enlarge();
+  }
+
+  #addLong(word: string): void {
+    const codes = this.#make(word);
+    this.#appendAll(codes);
+    if (!this.#isFull()) this.#long.add(word, this.#keep(codes), codes.length);
+  }
+
+  /** Forgets everything where there are too many words, and says so. */
+  #isFull(): boolean {
+    if (this.#packedCount + this.#long.count < this.#mostWords) return false;
+    this.clear();
     return true;
   }
 
-  #add(word: string, hash: number, slot: number): void {
-    const codes = this.#make(word);
-    this.#appendAll(codes);
-    if (this.#count === this.#mostWords) {
-      this.clear();
-      return;
-    }
-    for (let i = 0; i < word.length; i++) this.#letters.push(word.charCodeAt(i));
-    this.#entries.push(hash);
-    this.#entries.push(this.#letters.length);
-    this.#entries.push(codes.length === 1 ? (codes[0] as number) : this.#codes.length);
-    this.#entries.push(codes.length);
-    if (codes.length > 1) for (const code of codes) this.#codes.push(code);
-    this.#slots[slot] = ++this.#count;
-    if (this.#count * 2 > this.#slots.length) this.#enlarge();
+  /** The only code, or else where the codes are kept. */
+  #keep(codes: readonly number[]): number {
+    if (codes.length === 1) return codes[0] as number;
+    const from = this.#codes.length;
+    for (const code of codes) this.#codes.push(code);
+    return from;
   }
 
   #enlarge(): void {
-    const slots = new Uint32Array(this.#slots.length * 2);
-    const mask = slots.length - 1;
-    for (let entry = 0; entry < this.#count; entry++) {
-      let slot = (this.#entries.data[entry * FIELDS + HASH] as number) & mask;
-      while (slots[slot] !== 0) slot = (slot + 1) & mask;
-      slots[slot] = entry + 1;
+    const before = this.#packed;
+    this.#packed = new Int32Array(before.length * 2);
+    for (let entry = 0; entry < before.length; entry += FIELDS) {
+      if (before[entry + COUNT] === 0) continue;
+      const slot = this.#slotOf(before[entry] as number, before[entry + HIGH] as number);
+      this.#packed.set(before.subarray(entry, entry + FIELDS), slot * FIELDS);
     }
-    this.#slots = slots;
   }
 }
 
 function unitsOf(bytes: Buffer): Uint16Array {
   return new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
-}
-
-const UNKNOWN = 0;
-/** No letter has this code. */
-const OTHER = 1;
-/** Each UTF-16 code unit as a letter of a word, or `OTHER`; what is not ASCII is found out when it is first met. */
-const letters = new Uint16Array(1 << 16);
-for (let code = 0; code < 128; code++) {
-  const character = String.fromCharCode(code).toLowerCase();
-  letters[code] = /[a-z0-9]/.test(character) ? character.charCodeAt(0) : OTHER;
-}
-
-/** The code unit if it may be part of a word, ASCII letters in lower case; else 0. Halves of a pair count as letters. */
-function letterOf(code: number): number {
-  let letter = letters[code] as number;
-  if (letter === UNKNOWN) {
-    letter = isLetter(code) ? code : OTHER;
-    letters[code] = letter;
-  }
-  return letter === OTHER ? 0 : letter;
-}
-
-function isLetter(code: number): boolean {
-  return (code >= 0xd800 && code <= 0xdfff) || /[\p{L}\p{N}\p{M}]/u.test(String.fromCharCode(code));
 }
