@@ -2,6 +2,8 @@
  * `forager index`: a corpus to an index folder that `search`, `eval` and recipes open. Memory is bounded, and a build
  * that was cut off goes on when the same command is given again.
  */
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { corpusHasher } from "../../corpus/corpus-hash.ts";
 import { describeReport, newCorpusReport, skippedCount } from "../../corpus/corpus-report.ts";
 import { type ReadCorporaOptions, readCorpora } from "../../corpus/read-corpora.ts";
@@ -103,7 +105,8 @@ export const indexCommand = defineCommand({
     io.print(`${count} passages are indexed in ${out} (${seconds.toFixed(1)} s)`);
     io.print(`next: ${commandLine("search", out, "a query")}`);
     const peakBytes = process.resourceUsage().maxRSS * 1024;
-    const about = { index: out, passages: count, skipped: 0, ...built, seconds, peakBytes };
+    const bytes = await folderBytes(out);
+    const about = { index: out, passages: count, skipped: 0, ...built, seconds, peakBytes, bytes };
     return { json: { ...about, ...identity, ...(vectors && { dense: vectors }) } };
   },
 });
@@ -183,7 +186,7 @@ async function indexPassages(
   paths: readonly string[],
   { out, settings, reading, memory }: Job,
   io: CommandIo,
-): Promise<{ readonly skipped: number; readonly bytes: number }> {
+): Promise<{ readonly skipped: number }> {
   const report = newCorpusReport();
   let progress: Progress | undefined;
   let total = 1;
@@ -209,7 +212,19 @@ async function indexPassages(
     io.note(`went on behind ${built.resumedPassages} passages of an earlier start`);
   for (const line of describeReport(report)) io.note(line);
   const dropped = settings.corpus.dropDuplicates ? report.duplicatePassages : 0;
-  return { skipped: skippedCount(report) + report.skippedFiles + dropped, bytes: built.bytes };
+  return { skipped: skippedCount(report) + report.skippedFiles + dropped };
+}
+
+/** Bytes of all files of an index, its vectors too. */
+async function folderBytes(folder: string): Promise<number> {
+  const names = await readdir(folder, { recursive: true });
+  const sizes = await Promise.all(
+    names.map(async (name) => {
+      const about = await stat(join(folder, name));
+      return about.isFile() ? about.size : 0;
+    }),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 const megabytes = (bytes: number): number => Math.max(1, Math.round(bytes / 1e6));

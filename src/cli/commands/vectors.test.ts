@@ -39,7 +39,7 @@ test("are added to an index that exists, with what approximate search misses", a
   const built = await runForTest(...line, "--set", "dense.dtype=f32", "--json");
   expect(built).toMatchObject({
     code: 0,
-    json: { passages: 4, dense: { dtype: "f32", recall: { value: 1 } } },
+    json: { passages: 4, bytes: expect.any(Number), dense: { dtype: "f32", recall: { value: 1 } } },
   });
   const again = await runForTest(...line);
   expect(again.code).toBe(1);
