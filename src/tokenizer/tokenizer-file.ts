@@ -85,7 +85,11 @@ async function readEnds(folder: string): Promise<readonly number[]> {
 }
 
 /** What `generation_config.json` says of a tokenizer with several ends; undefined where `config.json` says it all. */
-function generationConfig({ endOfTextId, furtherEndIds, paddingId }: WritableTokenizer): object | undefined {
+export function generationConfig({
+  endOfTextId,
+  furtherEndIds,
+  paddingId,
+}: WritableTokenizer): object | undefined {
   if (furtherEndIds === undefined) return undefined;
   return { eos_token_id: [endOfTextId, ...furtherEndIds], pad_token_id: paddingId };
 }

@@ -31,6 +31,7 @@ export async function startServe(
     const io = {
       note: (text: string) => notes.push(text),
       signal: controller.signal,
+      now: () => new Date(),
     } as unknown as CommandIo;
     const command = serveCommandOn(host);
     const parsed = parseCommand(command, argv);

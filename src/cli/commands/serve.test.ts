@@ -97,7 +97,7 @@ test("refuses a port that is none", async () => {
 test("says what it can serve, and what is wrong with a folder", async () => {
   expect(await runForTest("serve", "agent", folder)).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('expected what to serve, retriever, got "agent"'),
+    stderr: expect.stringContaining('expected what to serve, retriever or engine, got "agent"'),
   });
   expect(await runForTest("serve", "retriever", join(folder, "none"), "--port", "0")).toMatchObject({
     code: 1,
