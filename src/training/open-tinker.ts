@@ -65,6 +65,7 @@ export async function openTinker(
       ...wanted,
       location,
       probe: verdict,
+      note,
     });
   } catch (error) {
     await session.close();

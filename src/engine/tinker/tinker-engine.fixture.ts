@@ -19,11 +19,19 @@ export interface EngineSetting {
   readonly options?: Readonly<Record<string, unknown>>;
   readonly world?: NetworkWorld;
   readonly note?: string;
+  readonly baseModel?: string;
 }
 
 /** An engine with a fresh model on the server at `url`. */
 export async function openTinkerEngine(url: string, setting: EngineSetting = {}): Promise<TinkerEngine> {
-  const { profile = "forager", seed = 1, options = {}, world = testWorld(), note } = setting;
+  const {
+    profile = "forager",
+    seed = 1,
+    options = {},
+    world = testWorld(),
+    note,
+    baseModel = "tiny",
+  } = setting;
   const parsed = tinkerOptions(url, { profile, ...options });
   const session = await Session.open(new Connection(parsed, world), {
     seed,
@@ -33,7 +41,7 @@ export async function openTinkerEngine(url: string, setting: EngineSetting = {})
     session,
     tokenizer: tinyTokenizer,
     contextLength: 640,
-    baseModel: "tiny",
+    baseModel,
     rank: parsed.rank,
     location: { base_model_name_or_path: "tiny", revision: null },
   });

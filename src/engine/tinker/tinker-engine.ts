@@ -4,7 +4,6 @@
  */
 import type { Datum } from "../../algorithm/datum.ts";
 import type { Loss } from "../../algorithm/loss.ts";
-import { datumLoss } from "../../algorithm/token-loss.ts";
 import { assert, EngineError } from "../../errors.ts";
 import type { Policy } from "../../rollout/policy.ts";
 import { createLimiter, type Limiter } from "../../shared/concurrency.ts";
@@ -12,14 +11,16 @@ import { type WritableTokenizer, writeTokenizer } from "../../tokenizer/tokenize
 import type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "../engine.ts";
 import type { BaseLocation } from "../lora-base.ts";
 import { fetchAdapters } from "./adapter-archive.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, ConnectionCounts } from "./connection.ts";
 import { carriedBatch, directBatch, isDirect } from "./loss-plan.ts";
+import { reportOf } from "./loss-report.ts";
 import { optimStep } from "./optim-step.ts";
 import { readCheckpoint, requireOnServer, writeCheckpoint } from "./remote-checkpoint.ts";
 import { computeLogprobs, logprobRows, modelReference, snapshotReference } from "./remote-logprobs.ts";
 import type { RemoteModel } from "./remote-model.ts";
+import { SamplerSource } from "./sampler-source.ts";
 import type { Session } from "./session.ts";
-import { type Sampler, TinkerPolicy } from "./tinker-policy.ts";
+import { TinkerPolicy } from "./tinker-policy.ts";
 import { chunked, requireSound, type WireBatch } from "./wire-data.ts";
 
 export interface TinkerParts {
@@ -33,6 +34,8 @@ export interface TinkerParts {
   readonly location: BaseLocation;
   /** What the probe found, for the contract of the run; absent: it was not asked. */
   readonly probe?: object | undefined;
+  /** Told at the end what went wrong and was made up for. */
+  readonly note?: ((text: string) => void) | undefined;
 }
 
 export class TinkerEngine implements Engine {
@@ -43,13 +46,10 @@ export class TinkerEngine implements Engine {
   readonly #parts: TinkerParts;
   readonly #connection: Connection;
   readonly #limiter: Limiter;
+  readonly #samplers: SamplerSource;
   #model: RemoteModel;
-  /** Counts changes of the weights. */
-  #version = 0;
   /** Batches since the last step, where the server divides by their number. */
   #pendingBatches = 0;
-  #samplesInFlight = 0;
-  #sampler: { readonly version: number; readonly opened: Promise<Sampler> } | undefined;
   /** Whether moments may be other than zero. */
   #hasMoments = false;
   #saves = 0;
@@ -58,6 +58,7 @@ export class TinkerEngine implements Engine {
     this.#parts = parts;
     this.#connection = parts.session.connection;
     this.#model = model;
+    this.#samplers = new SamplerSource(parts.session, () => this.#model);
     this.tokenizer = parts.tokenizer;
     this.contextLength = parts.contextLength;
     this.#limiter = createLimiter(this.#connection.options.concurrency);
@@ -68,14 +69,15 @@ export class TinkerEngine implements Engine {
     return new TinkerEngine(await parts.session.createModel(parts), parts);
   }
 
-  /** What the contract of a run says of it, and counts of what was made up for. */
+  /** What the contract of a run says of it. */
   describe(): Readonly<Record<string, unknown>> {
     const { baseModel, rank, probe } = this.#parts;
     const { url, profile } = this.#connection;
     return { type: "tinker", url, profile: profile.name, baseModel, rank, ...(probe && { probe }) };
   }
 
-  get counts() {
+  /** What went wrong and was made up for so far. */
+  get counts(): ConnectionCounts {
     return this.#connection.counts;
   }
 
@@ -88,9 +90,7 @@ export class TinkerEngine implements Engine {
       contextLength,
       limiter: this.#limiter,
       model: `${baseModel} at ${this.#connection.url}`,
-      version: () => this.#version,
-      openSampler: () => this.#openSampler(),
-      sampling: (sampler, work) => this.#whileSampling(sampler, work),
+      samplers: this.#samplers,
       closed: session.signal,
     });
   }
@@ -158,9 +158,9 @@ export class TinkerEngine implements Engine {
   }
 
   async step(options: AdamOptions): Promise<StepReport> {
-    this.#requireNoSampling("a step");
+    this.#samplers.requireNoSampling("a step");
     this.#requireKnown(options);
-    this.#changed();
+    this.#samplers.changed();
     this.#hasMoments = true;
     this.#pendingBatches = 0;
     return { gradientNorm: await optimStep(this.#model, options) };
@@ -171,75 +171,6 @@ export class TinkerEngine implements Engine {
     for (const field of adamMissing)
       if (options[field] !== 0)
         throw new EngineError(`${title} does not know ${field}; set it to 0 in the stage's optimizer`);
-  }
-
-  /** The weights changed, or are about to. */
-  #changed(): void {
-    this.#version++;
-    this.#sampler = undefined;
-  }
-
-  #requireNoSampling(what: string): void {
-    const { keepsSnapshots, title } = this.#connection.profile;
-    if (keepsSnapshots || this.#samplesInFlight === 0) return;
-    throw new EngineError(
-      `${title} would overwrite the weights with those of the ${this.#samplesInFlight} samples in flight; wait for them before ${what}`,
-      { kind: "stale" },
-    );
-  }
-
-  /** A snapshot of the weights of now, made once for each version. */
-  async #openSampler(): Promise<Sampler> {
-    const version = this.#version;
-    if (this.#sampler?.version !== version) {
-      const opened = this.#makeSampler(version);
-      this.#sampler = { version, opened };
-      opened.catch(() => {
-        if (this.#sampler?.opened === opened) this.#sampler = undefined;
-      });
-    }
-    return await this.#sampler.opened;
-  }
-
-  async #makeSampler(version: number): Promise<Sampler> {
-    const { session } = this.#parts;
-    const path = "save_weights_for_sampler";
-    // Posted at once: a step that is called next must come after it.
-    const saved = this.#model.run(path, { sampling_session_seq_id: session.nextSampler() });
-    await session.remember();
-    const answer = await saved;
-    const sessionId = answer.sampling_session_id;
-    if (typeof sessionId !== "string")
-      throw this.#connection.error({ path }, "expected a sampling_session_id, got none", "malformed");
-    return { sessionId, version, seqId: this.#numbering() };
-  }
-
-  /** Counts calls, or episodes where a router finds its cache by them. */
-  #numbering(): Sampler["seqId"] {
-    let next = 0;
-    const episodes = new Map<string, number>();
-    const isSticky = this.#connection.profile.sampleIds === "sticky";
-    return (episode) => {
-      if (!isSticky || episode === undefined) return next++;
-      const known = episodes.get(episode) ?? next++;
-      episodes.set(episode, known);
-      return known;
-    };
-  }
-
-  async #whileSampling<T>(sampler: Sampler, work: () => Promise<T>): Promise<T> {
-    const { keepsSnapshots, title } = this.#connection.profile;
-    if (!keepsSnapshots && sampler.version !== this.#version)
-      throw new EngineError(
-        `the weights changed ${this.#version - sampler.version} times since this policy was made, and on ${title} sampling from older ones overwrites them; take the engine's policy anew`,
-        { kind: "stale" },
-      );
-    this.#samplesInFlight++;
-    try {
-      return await work();
-    } finally {
-      this.#samplesInFlight--;
-    }
   }
 
   async resetOptimizer(): Promise<void> {
@@ -293,7 +224,7 @@ export class TinkerEngine implements Engine {
     const { baseModel, rank } = this.#parts;
     const saved = await readCheckpoint(folder, { baseModel, rank });
     await requireOnServer(this.#connection, folder, saved);
-    this.#requireNoSampling("loading");
+    this.#samplers.requireNoSampling("loading");
     await this.#replaceModel(saved.path, { optimizer: true });
     this.#hasMoments = saved.hasMoments;
   }
@@ -303,7 +234,7 @@ export class TinkerEngine implements Engine {
     const { session } = this.#parts;
     const before = this.#model;
     const isAlone = this.#connection.profile.models === "one";
-    this.#changed();
+    this.#samplers.changed();
     if (isAlone) await session.unload(before);
     const model = await session.createModel(this.#parts);
     try {
@@ -337,30 +268,11 @@ export class TinkerEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    const { retries, resampled } = this.counts;
+    if (retries + resampled > 0)
+      this.#parts.note?.(
+        `the server was asked again ${retries} times, and ${resampled} samples were drawn anew`,
+      );
     await this.#parts.session.close();
   }
-}
-
-function reportOf(
-  batch: readonly Datum[],
-  {
-    trained,
-    rows,
-    loss,
-  }: { readonly trained: readonly Datum[]; readonly rows: readonly Float32Array[]; readonly loss: Loss },
-): LossReport {
-  const found = new Map(trained.map((datum, index) => [datum, rows[index] as Float32Array]));
-  let sum = 0;
-  const logprobs = batch.map((datum) => {
-    const row = found.get(datum);
-    if (row === undefined) return new Float32Array(datum.targets.length);
-    sum += datumLoss(loss, datum, row).loss;
-    return row.map((value, t) => (datum.weights[t] === 0 ? 0 : value));
-  });
-  // How a server pads is its own affair; what was asked for is counted.
-  return {
-    loss: sum,
-    logprobs,
-    paddedTokens: trained.reduce((total, { inputs }) => total + inputs.length, 0),
-  };
 }

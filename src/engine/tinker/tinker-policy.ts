@@ -5,22 +5,14 @@
  */
 import { EngineError, PolicyError } from "../../errors.ts";
 import type { Completion, Context, Policy, PolicyIdentity, SamplingOptions } from "../../rollout/policy.ts";
-import { type Limiter, runTogether } from "../../shared/concurrency.ts";
+import { type Limiter, onAbort, runTogether } from "../../shared/concurrency.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { readAnswer } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { retrieve } from "./futures.ts";
 import { completionOf, samplingParams } from "./sample.ts";
+import type { Sampler, SamplerSource } from "./sampler-source.ts";
 import { pendingSchema, type WireAnswer, type WireRequest } from "./wire.ts";
-
-/** Weights on the server that can be sampled from. */
-export interface Sampler {
-  readonly sessionId: string;
-  /** Updates of the weights, counted by the engine. */
-  readonly version: number;
-  /** Number for the next call, of an episode where the server wants one for each. */
-  seqId(episode: string | undefined): number;
-}
 
 export interface PolicyParts {
   readonly connection: Connection;
@@ -28,11 +20,7 @@ export interface PolicyParts {
   readonly contextLength: number;
   readonly limiter: Limiter;
   readonly model: string;
-  /** The weights of now. */
-  readonly version: () => number;
-  readonly openSampler: () => Promise<Sampler>;
-  /** Runs work during which the weights may not change, where the server cannot keep both apart. */
-  readonly sampling: <T>(sampler: Sampler, work: () => Promise<T>) => Promise<T>;
+  readonly samplers: SamplerSource;
   /** Aborts when the engine is closed. */
   readonly closed: AbortSignal;
 }
@@ -47,13 +35,13 @@ export class TinkerPolicy implements Policy {
   }
 
   get identity(): PolicyIdentity {
-    const { model, connection, version } = this.#parts;
+    const { model, connection, samplers } = this.#parts;
     const { samplerPrecision: weights } = connection.profile;
     return {
       type: "tinker",
       model,
       ...(weights !== undefined && { weights }),
-      version: this.#version ?? version(),
+      version: this.#version ?? samplers.version,
     };
   }
 
@@ -65,28 +53,26 @@ export class TinkerPolicy implements Policy {
     signal?.throwIfAborted();
     if (contexts.length === 0) return [];
     const asked = contexts.map((context) => this.#ask(context, options));
+    const { limiter, closed } = this.#parts;
+    const stopping = eitherOf(signal, closed);
     try {
       const sampler = await this.#open();
-      const { limiter } = this.#parts;
       const tasks = asked.map(
         (ask) => (group: AbortSignal) => limiter.run(() => this.#complete(sampler, ask, group), group),
       );
-      return await runTogether(tasks, { concurrency: tasks.length, signal: this.#stopping(signal) });
+      return await runTogether(tasks, { concurrency: tasks.length, signal: stopping.signal });
     } catch (error) {
       signal?.throwIfAborted();
       throw error instanceof EngineError && isOfTheSample(error)
         ? new PolicyError(error.message, { cause: error })
         : error;
+    } finally {
+      stopping.forget();
     }
   }
 
-  #stopping(signal: AbortSignal | undefined): AbortSignal {
-    const { closed } = this.#parts;
-    return signal === undefined ? closed : AbortSignal.any([signal, closed]);
-  }
-
   async #open(): Promise<Sampler> {
-    this.#sampler ??= this.#parts.openSampler();
+    this.#sampler ??= this.#parts.samplers.open();
     try {
       const sampler = await this.#sampler;
       this.#version = sampler.version;
@@ -117,9 +103,9 @@ export class TinkerPolicy implements Policy {
   }
 
   async #complete(sampler: Sampler, ask: Ask, signal: AbortSignal): Promise<Completion> {
-    const { sampling, tokenizer, connection } = this.#parts;
+    const { samplers, tokenizer, connection } = this.#parts;
     const { prompt, params, options, maxTokens, context } = ask;
-    const answer = await sampling(sampler, () =>
+    const answer = await samplers.run(sampler, () =>
       sample(connection, {
         body: {
           sampling_session_id: sampler.sessionId,
@@ -139,6 +125,19 @@ export class TinkerPolicy implements Policy {
     const { profile } = connection;
     return completionOf(sequence, options, { tokenizer, promptTokens: prompt.length, maxTokens, profile });
   }
+}
+
+/** Aborts with either. `AbortSignal.any` would hold on to what lives as long as the engine. */
+function eitherOf(one: AbortSignal | undefined, other: AbortSignal) {
+  const controller = new AbortController();
+  if (other.aborted) controller.abort(other.reason);
+  const forgets = [one, other].map((signal) => onAbort(signal, () => controller.abort(signal?.reason)));
+  return {
+    signal: controller.signal,
+    forget: () => {
+      for (const forget of forgets) forget();
+    },
+  };
 }
 
 interface Ask {
