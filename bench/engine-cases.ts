@@ -118,7 +118,7 @@ export const engineCases: readonly EngineCase[] = [
   { name: "decode-135m-16", about: "SmolLM2-135M's shape, 16 sequences", model: smol, work: decoding(16) },
   { name: "decode-135m-32", about: "SmolLM2-135M's shape, 32 sequences", model: smol, work: decoding(32) },
   ...(["int8", "int4"] as const).flatMap((precision) =>
-    [1, 16].map((batch) => ({
+    [1, 16, 32].map((batch) => ({
       name: `decode-135m-${batch}-${precision}`,
       about: `SmolLM2-135M's shape, sequences: ${batch}, our weights ${precision}`,
       model: smol,

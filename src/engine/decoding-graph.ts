@@ -72,7 +72,7 @@ export async function createDecodingGraph(
   const logits = linear(graph, normalized, outputWeight(parameters));
   const logprobs = graph.node("LogSoftmax", [logits], logits.shape, { attributes: { axis: -1 } });
   const { threads, bits } = options;
-  const weights = bits ? quantizeProducts(graph, options.weights, bits) : options.weights;
+  const weights = bits ? await quantizeProducts(graph, options.weights, bits) : options.weights;
   const session = await Session.create(graph, [logprobs, ...keys, ...values], { threads, weights });
   const names = (tensors: readonly Tensor[]): string[] => tensors.map((tensor) => tensor.name);
   return { session, logprobs: logprobs.name, keys: names(keys), values: names(values) };

@@ -4,11 +4,11 @@
  * `differentiate.ts` plays backwards. A graph is built once and run many times; sizes that differ from run to
  * run have names, and every name is the size of some input.
  *
- * Not covered: control flow, second derivatives, types other than float32, int64 and, for weights, uint8.
+ * Not covered: control flow, second derivatives, types other than float32, int64 and, for weights, bytes.
  */
 import { assert } from "../errors.ts";
 
-export type ElementType = "float32" | "int64" | "uint8";
+export type ElementType = "float32" | "int64" | "uint8" | "int8";
 
 /** A size: fixed, or the name of one that is known only when the graph runs. */
 export type Dimension = number | string;
@@ -72,7 +72,7 @@ export class Graph {
   }
 
   /** A value that is fixed when a session is made: matrix products run faster with it than with an input. */
-  weight(name: string, shape: readonly number[], type: "float32" | "uint8" = "float32"): Tensor {
+  weight(name: string, shape: readonly number[], type: Exclude<ElementType, "int64"> = "float32"): Tensor {
     const tensor = { name, shape, type, requiresGradient: false };
     this.weights.push(tensor);
     return tensor;

@@ -6,8 +6,10 @@ import { defaultCacheMemory } from "./cache-budget.ts";
 import { DecodingModel } from "./decoding-model.ts";
 import { EmbeddedPolicy } from "./embedded-policy.ts";
 import { randomTokens, tinyModel, tinyTokenizer } from "./engine.fixture.ts";
+import { pieceSize, rotatePieces } from "./hadamard.ts";
 import type { ModelOptions } from "./model-options.ts";
 import { initializeParameters, type ParameterSet } from "./parameters.ts";
+import { dequantizeRows, quantizeRows } from "./row-quantization.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 import { dequantizeMatrix, quantizeMatrix, type WeightBits } from "./weight-quantization.ts";
 
@@ -30,10 +32,18 @@ function rounded(weights: ParameterSet, bits: WeightBits): ParameterSet {
     [...weights].map(([name, { shape, data }]) => {
       if (shape.length < 2 || name.includes("embed_tokens")) return [name, { shape, data }];
       const size = shape as [number, number];
-      const own = name === "lm_head.weight" ? 8 : bits;
-      return [name, { shape, data: dequantizeMatrix(quantizeMatrix(data, size, own)) }];
+      const inBlocks = bits === 4 && name !== "lm_head.weight";
+      return [
+        name,
+        { shape, data: inBlocks ? dequantizeMatrix(quantizeMatrix(data, size)) : inRows(data, size) },
+      ];
     }),
   );
+}
+
+function inRows(data: Float32Array, size: readonly [number, number]): Float32Array {
+  const piece = pieceSize(size[1]);
+  return rotatePieces(dequantizeRows(quantizeRows(rotatePieces(data, piece), size)), piece);
 }
 
 const contexts = [40, 300, 7, 90, 33].map((length, seed) => {

@@ -1,8 +1,8 @@
 /**
- * Weights in 4 or 8 bits for `com.microsoft.MatMulNBits`: each row is cut into blocks of 32, and a weight is
+ * Weights in 4 bits for `com.microsoft.MatMulNBits`: each row is cut into blocks of 32, and a weight is
  * (code - zero point) * scale + offset, with a scale, a whole zero point and an offset for each block, as in GGUF's Q4_1
  * whose weights come back as they were. The operator knows no offsets; they are added by a small product of their own
- * (`quantized-products.ts`), since zero points that are no whole numbers make it 50 times as slow. Its activations have
+ * (`block-products.ts`), since zero points that are no whole numbers make it 50 times as slow. Its activations have
  * 8 bits (`accuracy_level` 4), about 4e-3 of the product's norm away from exact arithmetic with the same weights.
  */
 
@@ -18,20 +18,20 @@ export function bitsOf(weights: SamplingWeights): WeightBits | undefined {
 
 /** A matrix (rows, columns) in blocks along its columns; what fills up the last block of a row means nothing. */
 export interface QuantizedMatrix {
-  readonly bits: WeightBits;
   readonly rows: number;
   readonly columns: number;
-  /** (rows, blocks, blockSize * bits / 8); of two codes in one byte the first is in the low half. */
+  /** (rows, blocks, blockSize / 2); of two codes in one byte the first is in the low half. */
   readonly codes: Uint8Array;
   /** (rows, blocks). */
   readonly scales: Float32Array;
-  /** (rows, blocks) bytes, or of two zero points in one byte the first in the low half: (rows, ceil(blocks / 2)). */
+  /** (rows, ceil(blocks / 2)); of two zero points in one byte the first is in the low half. */
   readonly zeroPoints: Uint8Array;
   /** (rows, blocks); at most half a scale where the block's range holds zero. */
   readonly offsets: Float32Array;
 }
 
 export const blockSize = 32;
+const highest = 15;
 /** In blocks of still smaller steps all weights are equal: the inverse of the step would be no number. */
 const leastScale = 1e-30;
 
@@ -43,16 +43,14 @@ export function blocksOf(columns: number): number {
 export function quantizeMatrix(
   values: Float32Array,
   [rows, columns]: readonly [number, number],
-  bits: WeightBits,
 ): QuantizedMatrix {
   const blocks = blocksOf(columns);
   const matrix: QuantizedMatrix = {
-    bits,
     rows,
     columns,
-    codes: new Uint8Array((rows * blocks * blockSize * bits) / 8),
+    codes: new Uint8Array((rows * blocks * blockSize) / 2),
     scales: new Float32Array(rows * blocks),
-    zeroPoints: new Uint8Array(rows * (bits === 8 ? blocks : Math.ceil(blocks / 2))),
+    zeroPoints: new Uint8Array(rows * Math.ceil(blocks / 2)),
     offsets: new Float32Array(rows * blocks),
   };
   const block: Block = { values, start: 0, end: 0, codes: new Uint8Array(blockSize) };
@@ -60,7 +58,7 @@ export function quantizeMatrix(
     for (let index = 0; index < blocks; index++) {
       block.start = row * columns + index * blockSize;
       block.end = Math.min(block.start + blockSize, (row + 1) * columns);
-      const { scale, zeroPoint, offset } = quantizeBlock(block, 2 ** bits - 1);
+      const { scale, zeroPoint, offset } = quantizeBlock(block);
       matrix.offsets[row * blocks + index] = offset;
       matrix.scales[row * blocks + index] = scale;
       writeZeroPoint(matrix, { row, index, blocks }, zeroPoint);
@@ -79,11 +77,12 @@ interface Block {
   readonly codes: Uint8Array;
 }
 
-/** Codes from 0 to `highest` for one block; codes beyond its end are left as they are, their columns do not exist. */
-function quantizeBlock(
-  { values, start, end, codes }: Block,
-  highest: number,
-): { readonly scale: number; readonly zeroPoint: number; readonly offset: number } {
+/** Codes from 0 to 15 for one block; codes beyond its end are left as they are, their columns do not exist. */
+function quantizeBlock({ values, start, end, codes }: Block): {
+  readonly scale: number;
+  readonly zeroPoint: number;
+  readonly offset: number;
+} {
   let least = values[start] as number;
   let most = least;
   for (let i = start + 1; i < end; i++) {
@@ -105,11 +104,7 @@ function quantizeBlock(
   return { scale, zeroPoint, offset: least + zeroPoint * scale };
 }
 
-function writeCodes({ bits, codes }: QuantizedMatrix, block: number, written: Uint8Array): void {
-  if (bits === 8) {
-    codes.set(written, block * blockSize);
-    return;
-  }
+function writeCodes({ codes }: QuantizedMatrix, block: number, written: Uint8Array): void {
   const start = (block * blockSize) / 2;
   for (let i = 0; i < blockSize / 2; i++) {
     codes[start + i] = (written[2 * i] as number) | ((written[2 * i + 1] as number) << 4);
@@ -122,33 +117,26 @@ interface BlockPlace {
   readonly blocks: number;
 }
 
-function writeZeroPoint({ bits, zeroPoints }: QuantizedMatrix, place: BlockPlace, value: number): void {
+function writeZeroPoint({ zeroPoints }: QuantizedMatrix, place: BlockPlace, value: number): void {
   const { row, index, blocks } = place;
-  if (bits === 8) {
-    zeroPoints[row * blocks + index] = value;
-    return;
-  }
   const byte = row * Math.ceil(blocks / 2) + (index >> 1);
   zeroPoints[byte] = (zeroPoints[byte] as number) | (value << (4 * (index & 1)));
 }
 
 /** The weights that the codes stand for, (rows, columns). */
 export function dequantizeMatrix(matrix: QuantizedMatrix): Float32Array {
-  const { bits, rows, columns, codes, scales, zeroPoints, offsets } = matrix;
+  const { rows, columns, codes, scales, zeroPoints, offsets } = matrix;
   const blocks = blocksOf(columns);
   const nibble = (bytes: Uint8Array, index: number): number =>
     ((bytes[index >> 1] as number) >> (4 * (index & 1))) & 15;
-  const zeroRow = bits === 8 ? blocks : 2 * Math.ceil(blocks / 2);
+  const zeroRow = 2 * Math.ceil(blocks / 2);
   const values = new Float32Array(rows * columns);
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
       const block = Math.floor(column / blockSize);
       const code = row * blocks * blockSize + column;
       const zero = row * zeroRow + block;
-      const distance =
-        bits === 8
-          ? (codes[code] as number) - (zeroPoints[zero] as number)
-          : nibble(codes, code) - nibble(zeroPoints, zero);
+      const distance = nibble(codes, code) - nibble(zeroPoints, zero);
       const place = row * blocks + block;
       values[row * columns + column] = distance * (scales[place] as number) + (offsets[place] as number);
     }

@@ -7,7 +7,7 @@
 import koffi from "koffi";
 import { bindRuntime, type Pointer, type RuntimeFunctions } from "./functions.ts";
 
-const elementTypes = { float32: 1, uint8: 2, int64: 7 } as const;
+const elementTypes = { float32: 1, uint8: 2, int8: 3, int64: 7 } as const;
 export type Values = Float32Array | BigInt64Array;
 
 /** What is fed or received: an array with its shape. */
@@ -18,7 +18,7 @@ export interface Feed {
 
 /** What is fixed when a session is made. */
 export interface Weight {
-  readonly data: Float32Array | Uint8Array;
+  readonly data: Float32Array | Uint8Array | Int8Array;
   readonly shape: readonly number[];
 }
 
@@ -123,6 +123,7 @@ export class RuntimeLibrary {
   /** A tensor over an array, which is neither copied nor kept alive by it. */
   tensor({ data, shape }: Feed | Weight): Pointer {
     if (data instanceof Uint8Array) return this.#tensor(data, shape, elementTypes.uint8);
+    if (data instanceof Int8Array) return this.#tensor(data, shape, elementTypes.int8);
     const type = data instanceof Float32Array ? elementTypes.float32 : elementTypes.int64;
     return this.#tensor(data, shape, type);
   }
