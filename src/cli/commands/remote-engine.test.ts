@@ -1,0 +1,121 @@
+/** The command line with a model that is trained elsewhere: here behind our own server, in this process. */
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runForTest, type TestRun } from "../../../test/run-cli.ts";
+import { tinyEngine } from "../../engine/engine.fixture.ts";
+import { deadUrl } from "../../shared/server.fixture.ts";
+import { type Started, startServe } from "./serve.fixture.ts";
+
+const recipe = join(import.meta.dirname, "..", "..", "..", "recipes", "tinker-smoke.yaml");
+let folder: string;
+let server: Started;
+let url: string;
+let trained: TestRun;
+const at = (name: string): string => join(folder, name);
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "forager-remote-"));
+  const engine = await tinyEngine();
+  await engine.save(at("tiny"));
+  await engine.close();
+  const flags = ["--model", at("tiny"), "--port", "0", "--threads", "1", "--state", at("state")];
+  server = await startServe({}, "engine", ...flags);
+  url = server.ready.url as string;
+  trained = await runForTest("train", recipe, "--set", `engine.url=${url}`, "--out", at("run"), "--json");
+});
+afterAll(async () => {
+  server.stop("SIGTERM");
+  await server.end;
+  await rm(folder, { recursive: true });
+});
+
+test("the smoke recipe trains, with the server's model and tokenizer and a probe in the contract", async () => {
+  expect(trained.stderr).toContain("probe: masked positions have no effect, reduction sum");
+  expect(trained.code).toBe(0);
+  expect(trained.json).toMatchObject({ run: at("run"), after: { n: 8 } });
+  const contract = JSON.parse(await readFile(at("run/contract.json"), "utf8"));
+  expect(contract).toMatchObject({
+    model: { type: "remote" },
+    engine: { type: "tinker", profile: "forager", rank: 8, probe: { ok: true, sameTokenizer: true } },
+  });
+  const rows = (await readFile(at("run/metrics.jsonl"), "utf8"))
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(rows.map(({ stage, step }) => `${stage} ${step}`)).toEqual([
+    "warm-up 1",
+    "warm-up 2",
+    "warm-up 3",
+    "grpo 1",
+    "grpo 2",
+  ]);
+  expect(rows[2]["loss/value"]).toBeLessThan(rows[0]["loss/value"]);
+  for (const row of rows.slice(3)) expect(row["parity/maxLogprobDifference"] ?? 0).toBeLessThan(1e-3);
+  expect(await readdir(at("run"))).not.toContain("remote-models.json");
+});
+
+test("its run is evaluated on the server, and resumed where it is over already", async () => {
+  const evaluated = await runForTest("eval", at("run"), "--set", "evaluation.n=4", "--json");
+  expect(evaluated.stderr).not.toContain("probe");
+  expect(evaluated.json).toMatchObject({ n: 4 });
+  const resumed = await runForTest("train", "--resume", at("run"), "--json");
+  expect(resumed.code).toBe(0);
+});
+
+test("its adapters are exported without the base, and as a whole where the base is here", async () => {
+  const exported = await runForTest("export", at("run"), "--to", "peft", "--out", at("adapters"), "--json");
+  expect(exported.json).toMatchObject({
+    to: "peft",
+    files: [
+      "README.md",
+      "adapter_config.json",
+      "adapter_model.safetensors",
+      "tokenizer.json",
+      "tokenizer_config.json",
+    ],
+  });
+  const merged = await runForTest(
+    "export",
+    at("adapters"),
+    "--to",
+    "merged",
+    "--out",
+    at("merged"),
+    "--json",
+  );
+  expect(merged.code).toBe(0);
+});
+
+test("doctor probes a server alone, and a recipe with its server", async () => {
+  const probed = await runForTest("doctor", "--engine", url, "--json");
+  expect(probed.json).toMatchObject({
+    ok: true,
+    probe: { ok: true, reduction: "sum", profile: "forager", sameTokenizer: true },
+  });
+  const wrong = await runForTest("doctor", "--engine", url, "--profile", "skyrl-jax", "--json");
+  expect(wrong).toMatchObject({ code: 1, json: { ok: false } });
+  const whole = await runForTest("doctor", recipe, "--set", `engine.url=${url}`, "--json");
+  expect(whole.json).toMatchObject({
+    checks: expect.arrayContaining([expect.objectContaining({ name: "model", ok: true })]),
+  });
+});
+
+test("a server that is away, and flags that do not fit, are said in a sentence", async () => {
+  const away = await runForTest(
+    "train",
+    recipe,
+    "--set",
+    `engine.url=${await deadUrl()}`,
+    "--set",
+    "engine.patienceMs=200",
+    "--out",
+    at("away"),
+  );
+  expect(away.code).toBe(1);
+  expect(away.stderr).toContain("nothing listens there");
+  expect((await runForTest("doctor", recipe, "--engine", url)).stderr).toContain("leave the recipe out");
+  expect((await runForTest("doctor", "--engine", "nowhere")).stderr).toContain("--engine");
+  expect((await runForTest("doctor")).stderr).toContain("name a RECIPE");
+});
