@@ -210,12 +210,12 @@ export function gatedSilu(graph: Graph, gate: Tensor, up: Tensor): Tensor {
   const sigmoid = graph.node("Sigmoid", [gate], shape);
   const silu = elementwise("Mul", gate, sigmoid);
   return graph.withBackward(elementwise("Mul", silu, up), [gate, up], (gradient) => {
-    const ofUp = up.requiresGradient ? elementwise("Mul", gradient, silu) : undefined;
+    const ofUp = elementwise("Mul", gradient, silu);
     if (!gate.requiresGradient) return [undefined, ofUp];
-    // d silu / d gate = sigmoid + silu (1 - sigmoid)
-    const complement = elementwise("Sub", graph.scalar(1), sigmoid);
-    const slope = elementwise("Add", sigmoid, elementwise("Mul", silu, complement));
-    return [elementwise("Mul", elementwise("Mul", gradient, up), slope), ofUp];
+    // d silu / d gate = sigmoid + silu (1 - sigmoid); with the gradient in front, silu is already multiplied by it.
+    const rest = elementwise("Mul", sigmoid, elementwise("Sub", gradient, ofUp));
+    const ofGate = elementwise("Mul", up, elementwise("Add", ofUp, rest));
+    return [ofGate, up.requiresGradient ? ofUp : undefined];
   });
 }
 
