@@ -32,7 +32,8 @@ interface Episode {
     readonly answer: string | null;
     readonly stopReason: string;
     readonly searches: number;
-    readonly answerRetrieved: number;
+    /** Absent where the gold answer is yes or no. */
+    readonly answerRetrieved?: number;
     readonly deficiencies: readonly string[];
     readonly rewards: Readonly<Record<string, number>>;
   };

@@ -40,6 +40,10 @@ export async function compareRuns(
     io.print(`not the same contract: ${key} is ${String(a)} and ${String(b)}`);
   for (const [name, difference] of Object.entries(overall)) io.print(sentence(name, difference));
   const decisive = overall[metric];
+  if (decisive?.verdict === "not distinguishable")
+    io.print(
+      `so many seeds and questions would show a difference of ${decisive.detectable.toFixed(3)} or more, four times out of five`,
+    );
   return {
     json: {
       n: decisive?.n ?? questions,
@@ -50,6 +54,7 @@ export async function compareRuns(
       ci: decisive?.ci ?? null,
       p: decisive?.p ?? null,
       verdict: decisive?.verdict ?? null,
+      detectable: decisive?.detectable ?? null,
       contractDifferences,
     },
   };

@@ -9,6 +9,7 @@ import { type Random, random } from "../shared/random.ts";
 import type { Estimate } from "./bootstrap.ts";
 import { IncomparableError } from "./compare-results.ts";
 import { type ContractDifference, contractDifferences } from "./contract.ts";
+import { detectableDifference, sampleDeviation } from "./detectable.ts";
 import { costMetrics, itemKey, type MetricName, type ScoredItem } from "./item.ts";
 import type { DifferenceVerdict } from "./paired-test.ts";
 import type { EvaluationResult } from "./result.ts";
@@ -19,6 +20,8 @@ export interface SeedDifference extends Estimate {
   /** Seeds of each side, and whether equal ones were paired. */
   readonly seeds: readonly [number, number];
   readonly isPaired: boolean;
+  /** The least difference that so many seeds and questions can be expected to find, from the spread of the resamples. */
+  readonly detectable: number;
   /** Means of both sides. */
   readonly before: number;
   readonly after: number;
@@ -144,6 +147,7 @@ export function seedDifference(
     verdict: p >= significance ? "not distinguishable" : isBetter ? "better" : "worse",
     seeds: [a.length, b.length],
     isPaired,
+    detectable: detectableDifference(sampleDeviation([...drawn]), 1) as number,
     before,
     after,
   };

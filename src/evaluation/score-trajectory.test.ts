@@ -110,6 +110,7 @@ test("a gold answer is retrieved in whole words, and words such as no count for 
   };
   expect(retrieved("art", "a party")).toBe(0);
   expect(retrieved("art", "modern art.")).toBe(1);
+  expect(retrieved("The", "the art of fugue")).toBe(0);
   expect(retrieved("no", "the north")).toBeUndefined();
   expect(retrieved("yes", "yes")).toBeUndefined();
 });

@@ -4,6 +4,7 @@ import { isInfrastructureFailure } from "../environment/stop-reason.ts";
 import { coverExactMatch } from "../reward/cover-exact-match.ts";
 import { deficiencies } from "../reward/deficiencies.ts";
 import { exactMatch } from "../reward/exact-match.ts";
+import { normalizeAnswer } from "../reward/normalize-answer.ts";
 import { tokenF1 } from "../reward/token-f1.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import {
@@ -73,6 +74,7 @@ export function scoreTrajectory(
 function answerRetrieved(trajectory: Trajectory): { readonly answerRetrieved?: 0 | 1 } {
   const { goldAnswers } = trajectory.question;
   if (isVerdict(goldAnswers)) return {};
-  const holds = answerMatcher(goldAnswers);
+  // An alias that vanishes when it is normalised, such as "The", would be found everywhere.
+  const holds = answerMatcher(goldAnswers.filter((gold) => normalizeAnswer(gold) !== ""));
   return { answerRetrieved: retrievedPassages(trajectory).some(({ passage }) => holds(passage)) ? 1 : 0 };
 }

@@ -42,6 +42,9 @@ test("equal seeds are paired, and a clear difference over seeds and questions is
     verdict: "better",
     seeds: [3, 3],
   });
+  // Three seeds of 100 questions that differ in about a third: an interval of 0.18, and 2.8 of its 3.92 deviations.
+  expect(overall.em?.detectable).toBeGreaterThan(0.1);
+  expect(overall.em?.detectable).toBeLessThan(0.16);
   const unpaired = compareSeeds({ before, after: after.slice(0, 2) }, ["em"], { seed: 1 });
   expect(unpaired.overall.em).toMatchObject({ isPaired: false, seeds: [3, 2] });
 });

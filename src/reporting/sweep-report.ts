@@ -24,8 +24,10 @@ const units = {
   searches: "searches a question",
   tokens: "tokens a question",
   seconds: "seconds a question",
-  dollars: "dollars a question",
+  dollars: "dollars for 1,000 questions",
 } as const;
+/** What a cost of a question is multiplied by in its chart. */
+const scales = { searches: 1, tokens: 1, seconds: 1, dollars: 1000 } as const;
 
 /** The table with what failed, as Markdown. */
 export function sweepMarkdown(sweep: Sweep): string {
@@ -105,7 +107,7 @@ function rows(sweep: Sweep): string[][] {
     shown(value),
     String(n),
     utility.toFixed(3),
-    utilityInterval.map((end) => end.toFixed(3)).join(" to "),
+    utilityInterval.map((end) => end.toFixed(3)).join("–"),
     searches.toFixed(3),
     tokens.toFixed(1),
     seconds.toPrecision(3),
@@ -121,7 +123,7 @@ function shown(value: unknown): string {
 function frontFigure({ cost, points: front, hypervolume }: Front, { points, utility }: Sweep): Markup {
   const at = (point: SweepPoint) => ({
     name: shown(point.value),
-    x: point[cost] as number,
+    x: scales[cost] * (point[cost] as number),
     y: point.utility,
     interval: point.utilityInterval,
     isMarked: !front.includes(point),

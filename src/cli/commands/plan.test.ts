@@ -53,6 +53,22 @@ test("too little memory is refused by plan and by train, with the numbers and wh
   expect(trained.stderr).toMatch(reason);
 });
 
+test("models that stay loaded beside the trained one are part of the plan", async () => {
+  const model =
+    "{ type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 2, feedForward: 32, contextLength: 256, vocabularySize: 300 }";
+  const set = ["--set", `ranker={ candidates: 4, model: ${model} }`];
+  const [alone, both] = [
+    await runForTest("plan", recipe, "--json"),
+    await runForTest("plan", recipe, ...set, "--json"),
+  ];
+  expect(both.code, both.stderr).toBe(0);
+  const peak = ({ json }: typeof alone): number => (json as { readonly peakBytes: number }).peakBytes;
+  const { companions } = both.json as { readonly companions: readonly { readonly bytes: number }[] };
+  expect(companions).toMatchObject([{ part: "ranker" }]);
+  expect(peak(both)).toBe(peak(alone) + (companions[0]?.bytes ?? 0));
+  expect(alone.json).toMatchObject({ companions: [] });
+});
+
 test("the recipe for a real model is planned within 6 GB without downloading it, and passes a dry run", async () => {
   const path = fileURLToPath(new URL("../../../recipes/smollm2-135m.yaml", import.meta.url));
   const { code, json } = await runForTest("plan", path, "--json");
@@ -70,4 +86,25 @@ test("a recipe is planned alone", async () => {
   const { code, stderr } = await runForTest("plan", recipe, "passages.jsonl");
   expect(code).toBe(2);
   expect(stderr).toContain("a recipe is planned alone");
+});
+
+const cluster = fileURLToPath(
+  new URL("../../../recipes/cluster/search-r1-grpo-7b-skyrl.yaml", import.meta.url),
+);
+
+test("an engine elsewhere is planned in GPUs, hours and money from what others measured", async () => {
+  const planned = ["plan", cluster, "--gpus", "16", "--gpu-price", "2"];
+  const { code, json } = await runForTest(...planned, "--json");
+  expect(code).toBe(0);
+  const plan = json as { hours: number[]; dollars: number[]; rows: { source: string }[] };
+  expect(json).toMatchObject({ isEstimate: true, billions: 7, gpus: 16, price: { dollars: 2 } });
+  expect(plan.dollars[0]).toBeCloseTo((plan.hours[0] as number) * 32);
+  const { stdout } = await runForTest(...planned);
+  for (const { source } of plan.rows) expect(stdout).toContain(source);
+});
+
+test("flags of an engine elsewhere are refused for one that is here", async () => {
+  const { code, stderr } = await runForTest("plan", recipe, "--gpus", "2");
+  expect(code).toBe(2);
+  expect(stderr).toContain("engine elsewhere");
 });

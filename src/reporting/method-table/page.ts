@@ -150,7 +150,7 @@ const worths = [
   { metric: "searches", xLabel: "searches a question", scale: 1 },
   { metric: "totalTokens", xLabel: "tokens a question", scale: 1 },
   { metric: "timeMs", xLabel: "seconds a question", scale: 1 / 1000 },
-  { metric: "totalDollars", xLabel: "dollars a question", scale: 1 },
+  { metric: "totalDollars", xLabel: "dollars for 1,000 questions", scale: 1000 },
 ] as const;
 
 function worthFigures({ rows, metric, reference }: MethodTable): Child[] {

@@ -25,7 +25,7 @@ export interface PointsContent {
 }
 
 /** Rough size of a label's letters in pixels. */
-const letter = 6.6;
+const letter = 7.2;
 const lineHeight = 14;
 const longestLabel = 22;
 
@@ -78,7 +78,7 @@ function placeLabels(
   return points.map(({ name, px, py }) => {
     const shown = name.length > longestLabel ? `${name.slice(0, longestLabel - 1)}…` : name;
     const width = shown.length * letter;
-    const places = [0, 1, -1, 2, -2, 3, -3].flatMap((row) => [
+    const places = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6].flatMap((row) => [
       { x: px + 9, y: py - lineHeight / 2 + row * lineHeight },
       { x: px - 9 - width, y: py - lineHeight / 2 + row * lineHeight },
     ]);
