@@ -16,26 +16,40 @@ export function pieceSize(length: number): number {
 
 /** Each piece of `size` numbers, a power of two, times the symmetric, orthogonal Hadamard matrix of that size; applied twice it changes nothing. */
 export function rotatePieces(values: Float32Array, size: number): Float32Array {
-  const rotated = Float32Array.from(values);
   const norm = 1 / Math.sqrt(size);
-  for (let start = 0; start < rotated.length; start += size) {
-    for (let half = 1; half < size; half *= 2) addAndSubtract(rotated, { start, end: start + size, half });
-    for (let i = start; i < start + size; i++) rotated[i] = (rotated[i] as number) * norm;
-  }
+  const rotated = new Float32Array(values.length);
+  for (let i = 0; i < values.length; i++) rotated[i] = (values[i] as number) * norm;
+  let step = 1;
+  // All weights of a model pass here whenever they have changed: two levels of the fast transform at once.
+  for (; 4 * step <= size; step *= 4) combineFour(rotated, step);
+  if (2 * step <= size) combineTwo(rotated, step);
   return rotated;
 }
 
-/** One pass of the fast transform: numbers `half` apart become their sum and their difference. */
-function addAndSubtract(
-  values: Float32Array,
-  { start, end, half }: { readonly start: number; readonly end: number; readonly half: number },
-): void {
-  for (let i = start; i < end; i += 2 * half) {
-    for (let j = i; j < i + half; j++) {
+/** Numbers `step` apart become their sum and their difference. */
+function combineTwo(values: Float32Array, step: number): void {
+  for (let i = 0; i < values.length; i += 2 * step) {
+    for (let j = i; j < i + step; j++) {
       const a = values[j] as number;
-      const b = values[j + half] as number;
+      const b = values[j + step] as number;
       values[j] = a + b;
-      values[j + half] = a - b;
+      values[j + step] = a - b;
+    }
+  }
+}
+
+/** As `combineTwo` with `step`, then with twice as much. */
+function combineFour(values: Float32Array, step: number): void {
+  for (let i = 0; i < values.length; i += 4 * step) {
+    for (let j = i; j < i + step; j++) {
+      const a = values[j] as number;
+      const b = values[j + step] as number;
+      const c = values[j + 2 * step] as number;
+      const d = values[j + 3 * step] as number;
+      values[j] = a + b + (c + d);
+      values[j + step] = a - b + (c - d);
+      values[j + 2 * step] = a + b - (c + d);
+      values[j + 3 * step] = a - b - (c - d);
     }
   }
 }

@@ -13,6 +13,9 @@ export interface RowQuantizedMatrix {
   readonly scales: Float32Array;
 }
 
+/** Rows whose codes are written together, so that each write goes beside the one before. */
+const rowsAtOnce = 64;
+
 /** Rounds a matrix (rows, columns) to the nearest codes; `highest`, at most 127, is the code of the largest weight of each row. */
 export function quantizeRows(
   values: Float32Array,
@@ -21,18 +24,32 @@ export function quantizeRows(
 ): RowQuantizedMatrix {
   const codes = new Int8Array(rows * columns);
   const scales = new Float32Array(rows);
+  const inverses = new Float64Array(rows);
   for (let row = 0; row < rows; row++) {
-    const start = row * columns;
-    let most = 0;
-    for (let i = start; i < start + columns; i++) most = Math.max(most, Math.abs(values[i] as number));
-    if (most === 0) continue;
+    const most = largestMagnitude(values, row * columns, (row + 1) * columns);
     scales[row] = most / highest;
-    const inverse = highest / most;
+    inverses[row] = most === 0 ? 0 : highest / most;
+  }
+  for (let first = 0; first < rows; first += rowsAtOnce) {
+    const end = Math.min(rows, first + rowsAtOnce);
     for (let column = 0; column < columns; column++) {
-      codes[column * rows + row] = Math.round((values[start + column] as number) * inverse);
+      for (let row = first; row < end; row++) {
+        const code = (values[row * columns + column] as number) * (inverses[row] as number);
+        codes[column * rows + row] = code < 0 ? code - 0.5 : code + 0.5;
+      }
     }
   }
   return { rows, columns, codes, scales };
+}
+
+function largestMagnitude(values: Float32Array, start: number, end: number): number {
+  let most = 0;
+  for (let i = start; i < end; i++) {
+    const value = values[i] as number;
+    const magnitude = value < 0 ? -value : value;
+    if (magnitude > most) most = magnitude;
+  }
+  return most;
 }
 
 /** The weights that the codes stand for, (rows, columns). */
