@@ -4,7 +4,7 @@
  * rewards, batches over HTTP. Three parts: turns a second and memory; a batch of some megabytes through an update; and a
  * run with faults of every kind, after which every question must be accounted for and nothing trained twice.
  */
-import { performance } from "node:perf_hooks";
+import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { Datum } from "../src/algorithm/datum.ts";
 import { type ReinforcementStage, reinforcementStageSchema } from "../src/config/stage-options.ts";
 import { Connection } from "../src/engine/tinker/connection.ts";
@@ -158,10 +158,13 @@ async function measureTurns(
   const memory: number[] = [];
   let [turns, episodes, failed, started] = [0, 0, 0, 0];
   let processor = process.cpuUsage();
+  const pauses = monitorEventLoopDelay({ resolution: 20 });
   for (let step = 0; turns < wanted; step++) {
     const { sampled } = await ahead.take(step);
-    if (step === 0) [started, processor] = [performance.now(), process.cpuUsage()];
-    else {
+    if (step === 0) {
+      [started, processor] = [performance.now(), process.cpuUsage()];
+      pauses.enable();
+    } else {
       for (const { trajectory, reward } of sampled) {
         turns += trajectory.turns.length;
         episodes++;
@@ -173,9 +176,11 @@ async function measureTurns(
   }
   const seconds = (performance.now() - started) / 1000;
   const { user, system } = process.cpuUsage(processor);
+  pauses.disable();
   await ahead.close();
   const there = await server.request("stats");
   return {
+    longestPauseMs: pauses.max / 1e6,
     turns,
     episodes,
     failed,
@@ -304,7 +309,10 @@ function turnRows(rollouts: NonNullable<Measured["rollouts"]>): string[][] {
   const { memoryAfterFirstStep, memoryAtEnd, memoryMost } = rollouts;
   return [
     ["turns/s", `${formatNumber(rollouts.turnsPerSecond)} over ${rollouts.turns} turns`],
-    ["processors in use here", formatNumber(rollouts.processorShare)],
+    [
+      "processors in use here, longest pause of the event loop",
+      `${formatNumber(rollouts.processorShare)}, ${formatNumber(rollouts.longestPauseMs)} ms`,
+    ],
     [
       "memory after the first step, at the end, most",
       [memoryAfterFirstStep, memoryAtEnd, memoryMost].map(formatBytes).join(", "),
