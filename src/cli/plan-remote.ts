@@ -56,7 +56,7 @@ function print(
   io.print("to hold it against");
   for (const row of measuredSteps) io.print(`  ${describe(row)}`);
   io.print(
-    "work is taken as proportional to parameters and trajectories and divided by GPUs; retrieval that is slower than the policy comes on top",
+    "work is taken as proportional to parameters and trajectories and divided by GPUs, adapters as costly as whole weights; retrieval that is slower than the policy comes on top",
   );
 }
 
