@@ -178,20 +178,6 @@ describe.skipIf(missing !== undefined)(`SkyRL on CPU${missing === undefined ? ""
     expect(await engine.logprobs(plain)).toEqual(before);
   }, 600_000);
 
-  test.each([1, 2, 3])(
-    "a reward that can be learnt is learnt by GRPO, seed %i",
-    async (seed) => {
-      const { rewards, steps } = await learn(server.url, base, seed);
-      process.stdout.write(
-        `seed ${seed}: reward ${rewards[0]?.toFixed(3)} to ${rewards.at(-1)?.toFixed(3)} in ${steps} steps\n`,
-      );
-      expect(rewards[0]).toBeLessThanOrEqual(0.6);
-      expect(rewards.at(-1)).toBeGreaterThanOrEqual(0.9);
-      expect(steps).toBeLessThanOrEqual(60);
-    },
-    900_000,
-  );
-
   test("the probe finds what the profile says", async () => {
     const verdict = await probe(session, { baseModel: base, rank: 4 }, engine.tokenizer);
     process.stdout.write(`probe: ${JSON.stringify(verdict)}\n`);
@@ -231,88 +217,4 @@ function meanLoss({ inputs, outputs }: Step): number {
 function lossOf({ loss_fn }: Step): Loss {
   if (loss_fn === "cross_entropy") return { type: "crossEntropy" };
   return loss_fn === "ppo" ? { type: "ppo", clipLow: 0.2, clipHigh: 0.2 } : { type: "importanceSampling" };
-}
-
-/**
- * GRPO on the share of sampled ids in the lower half of the vocabulary, which random weights draw half of the time: until a step's
- * mean reward is 0.95 or 60 steps are over.
- */
-async function learn(url: string, base: string, seed: number) {
-  const options = tinkerOptionsSchema.parse({
-    type: "tinker",
-    url,
-    profile: "skyrl-jax",
-    rank: 4,
-    downloadAdapters: false,
-  });
-  const session = await Session.open(new Connection(options, processWorld()), { seed });
-  const tokenizer = await readTokenizer(base);
-  const location = { base_model_name_or_path: base, revision: null };
-  const engine = await TinkerEngine.create({
-    session,
-    tokenizer,
-    contextLength: 128,
-    baseModel: base,
-    rank: 4,
-    location,
-  });
-  const rewards: number[] = [];
-  const prompts = [
-    [295, 296, 275],
-    [75, 79, 82],
-    [10, 281, 14],
-    [90, 311, 223],
-  ];
-  try {
-    while (rewards.length < 60 && (rewards.at(-1) ?? 0) < 0.95) {
-      const step = rewards.length;
-      const contexts = prompts.flatMap((tokens, p) =>
-        Array.from({ length: 8 }, (_, g) => ({
-          text: "",
-          tokens,
-          seed: 1000 * seed + 100 * step + 10 * p + g,
-        })),
-      );
-      const completions = await engine
-        .policy()
-        .complete(contexts, { maxTokens: 8, temperature: 1, topP: 1, topK: 0, stop: [] });
-      const earned = completions.map(
-        ({ tokens = [] }) => tokens.filter((id) => id < 160).length / tokens.length,
-      );
-      rewards.push(earned.reduce((a, b) => a + b, 0) / earned.length);
-      const groups = prompts.map((_, p) => earned.slice(8 * p, 8 * p + 8));
-      const batch = completions.map((completion, i): Datum => {
-        const group = groups[Math.floor(i / 8)] as number[];
-        const mean = group.reduce((a, b) => a + b, 0) / group.length;
-        const deviation = Math.sqrt(group.reduce((a, b) => a + (b - mean) ** 2, 0) / group.length) + 1e-6;
-        const prompt = contexts[i]?.tokens ?? [];
-        const sampled = completion.tokens ?? [];
-        const whole = [...prompt, ...sampled];
-        const isSampled = whole.slice(1).map((_, t) => (t + 1 < prompt.length ? 0 : 1));
-        const advantage = ((earned[i] as number) - mean) / deviation;
-        return {
-          ...datumOf(
-            whole,
-            isSampled.map((one) => one / (sampled.length * completions.length)),
-          ),
-          logprobs: Float32Array.from(isSampled, (one, t) =>
-            one ? (completion.logprobs?.[t + 1 - prompt.length] ?? 0) : 0,
-          ),
-          advantages: Float32Array.from(isSampled, (one) => one * advantage),
-        };
-      });
-      await engine.forwardBackward(batch, { type: "ppo", clipLow: 0.2, clipHigh: 0.28 });
-      await engine.step({
-        learningRate: 0.02,
-        beta1: 0.9,
-        beta2: 0.95,
-        epsilon: 1e-8,
-        weightDecay: 0,
-        maxGradientNorm: 0,
-      });
-    }
-    return { rewards, steps: rewards.length };
-  } finally {
-    await engine.close();
-  }
 }

@@ -135,7 +135,7 @@ describe.skipIf(isMissing)(`recorded exchanges${isMissing ? " (../shared is not 
       expect(parsed.success, `${exchange.n} ${name}: ${parsed.error?.message}`).toBe(true);
       read++;
     }
-    expect(read).toBeGreaterThan(80);
+    expect(read).toBeGreaterThan(70);
   });
 
   test("every refusal is known for what it is", () => {
