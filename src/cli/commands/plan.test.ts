@@ -65,7 +65,8 @@ test("models that stay loaded beside the trained one are part of the plan", asyn
   const peak = ({ json }: typeof alone): number => (json as { readonly peakBytes: number }).peakBytes;
   const { companions } = both.json as { readonly companions: readonly { readonly bytes: number }[] };
   expect(companions).toMatchObject([{ part: "ranker" }]);
-  expect(peak(both)).toBe(peak(alone) + (companions[0]?.bytes ?? 0));
+  // Bytes are rounded one by one.
+  expect(Math.abs(peak(both) - peak(alone) - (companions[0]?.bytes ?? 0))).toBeLessThanOrEqual(1);
   expect(alone.json).toMatchObject({ companions: [] });
 });
 
