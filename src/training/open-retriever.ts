@@ -72,7 +72,7 @@ async function openKind(
     case "lance":
       return { retriever: await openLance(options, { world, opened }) };
     case "remote":
-      return { retriever: await createRemoteRetriever(options, world) };
+      return { retriever: await openRemote(options, world) };
     case "web":
       return { retriever: createWebRetriever(options, world) };
     case "simulated": {
@@ -85,6 +85,16 @@ async function openKind(
     case "replay":
       return { retriever: await replayRetriever(options.file) };
   }
+}
+
+/** Most servers of the field say nothing of their health; one search says that they are up and speak the dialect. */
+async function openRemote(
+  options: Extract<RetrieverOptions, { type: "remote" }>,
+  world: World,
+): Promise<Retriever> {
+  const retriever = await createRemoteRetriever(options, world);
+  if (options.healthCheck) await retriever.retrieve(["the capital of a country"], 1);
+  return retriever;
 }
 
 async function openFolder(

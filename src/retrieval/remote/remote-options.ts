@@ -51,7 +51,9 @@ export const remoteSourceSchema = z
     healthCheck: z
       .boolean()
       .default(true)
-      .describe("True: /health is asked before the start, so that a server that is down is known at once."),
+      .describe(
+        "True: /health is asked before the start, and a training or evaluation makes one search, so that a server that is down or speaks another dialect is known at once.",
+      ),
     ...retrieverCallShape,
   })
   .refine((options) => (options.dialect === "pyserini") === (options.index !== undefined), {
