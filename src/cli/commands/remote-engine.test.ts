@@ -51,7 +51,7 @@ test("the smoke recipe trains, with the server's model and tokenizer and a probe
     "grpo 1",
     "grpo 2",
   ]);
-  expect(rows[2]["loss/value"]).toBeLessThan(rows[0]["loss/value"]);
+  for (const row of rows.slice(0, 3)) expect(row["gradient/norm"]).toBeGreaterThan(0);
   for (const row of rows.slice(3)) expect(row["parity/maxLogprobDifference"] ?? 0).toBeLessThan(1e-3);
   expect(await readdir(at("run"))).not.toContain("remote-models.json");
 });
