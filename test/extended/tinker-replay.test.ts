@@ -5,10 +5,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Connection, judge } from "../../src/engine/tinker/connection.ts";
+import { Connection } from "../../src/engine/tinker/connection.ts";
 import { Session } from "../../src/engine/tinker/session.ts";
 import { tinkerOptionsSchema } from "../../src/engine/tinker/tinker-options.ts";
 import { sample } from "../../src/engine/tinker/tinker-policy.ts";
+import { judge } from "../../src/engine/tinker/trouble.ts";
 import { type AnswerPath, answerSchemas } from "../../src/engine/tinker/wire.ts";
 import { startServer, testWorld } from "../../src/shared/server.fixture.ts";
 

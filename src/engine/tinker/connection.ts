@@ -5,17 +5,11 @@
  */
 import { EngineError, type EngineErrorKind } from "../../errors.ts";
 import { endpointOf } from "../../shared/endpoint.ts";
-import {
-  describeStatus,
-  excerpt,
-  exchange,
-  type Failure,
-  type HttpReply,
-  redact,
-} from "../../shared/http.ts";
+import { exchange, type Failure, type HttpReply, redact } from "../../shared/http.ts";
 import type { NetworkWorld } from "../../shared/network-world.ts";
 import { type Profile, profiles } from "./profiles.ts";
 import type { TinkerOptions } from "./tinker-options.ts";
+import { judge, type Trouble } from "./trouble.ts";
 import { apiPrefix } from "./wire.ts";
 
 export interface Call {
@@ -48,11 +42,6 @@ export interface ConnectionCounts {
 const maxReplyBytes = 1 << 30;
 const longestWaitMs = 10_000;
 const downloadMs = 600_000;
-/** The server said that it did not take the request. */
-const refused = new Set([425, 429]);
-/** The server, or a proxy before it, is away or overloaded; whether it took the request is not known. */
-const away = new Set([408, 502, 503, 504]);
-
 export class Connection {
   readonly profile: Profile;
   readonly options: TinkerOptions;
@@ -88,7 +77,9 @@ export class Connection {
 
   /** One attempt: the reply, whatever its status, or why there was none. */
   async attempt(call: Call): Promise<HttpReply | Failure> {
-    const { method = "POST", path, body, idempotencyKey, timeoutMs = 60_000, signal } = call;
+    const { method = "POST", path, body, idempotencyKey, signal } = call;
+    // What cannot be sent again is waited for longer.
+    const timeoutMs = call.timeoutMs ?? (call.repeat === "always" ? 60_000 : 240_000);
     return await exchange(
       {
         method,
@@ -130,34 +121,48 @@ export class Connection {
     }
   }
 
-  /** The bytes at `path`, behind a redirection on the same server. Throws `EngineError`. */
+  /** The bytes at `path`, behind a redirection on the same server. Throws `EngineError`, or the signal's reason. */
   async download(path: string, signal?: AbortSignal): Promise<Uint8Array> {
+    const started = this.world.now();
+    const call = { method: "GET", path, repeat: "always", signal } as const;
+    for (let attempt = 0; ; attempt++) {
+      const found = await this.#downloadOnce(call);
+      if (found instanceof Uint8Array) return found;
+      if (!found.passes) throw this.error(call, found.what, found.kind);
+      await this.wait(call, { attempt, started, trouble: found });
+    }
+  }
+
+  async #downloadOnce({ path, signal }: Call): Promise<Uint8Array | Trouble> {
     let url = new URL(`${this.url}${apiPrefix}/${path}`);
-    for (let hops = 0; hops < 3; hops++) {
-      const timeout = AbortSignal.timeout(downloadMs);
-      const response = await this.world
-        .fetch(url, {
+    const timeout = AbortSignal.timeout(downloadMs);
+    const until = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+    try {
+      for (let hops = 0; hops < 3; hops++) {
+        const response = await this.world.fetch(url, {
           headers: this.#headers,
           redirect: "manual",
-          signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
-        })
-        .catch((cause: unknown) => {
-          signal?.throwIfAborted();
-          throw this.error({ method: "GET", path }, `no answer (${String(cause)})`, "unreachable");
+          signal: until,
         });
-      if (response.ok) return new Uint8Array(await response.arrayBuffer());
-      const location = response.headers.get("location");
-      const next = location === null ? undefined : new URL(location, url);
-      // A key must not travel to another host.
-      if (response.status < 300 || response.status > 399 || next === undefined || next.host !== url.host)
-        throw this.error(
-          { method: "GET", path },
-          `got ${response.status}`,
-          kinds[response.status] ?? "failed",
-        );
-      url = next;
+        if (response.ok) return new Uint8Array(await response.arrayBuffer());
+        const { status } = response;
+        const location = response.headers.get("location");
+        const next = status >= 300 && status <= 399 && location !== null ? new URL(location, url) : undefined;
+        // A key must not travel to another host.
+        if (next?.host !== url.host) return judge({ status, text: "" }) as Trouble;
+        url = next;
+      }
+    } catch (cause) {
+      signal?.throwIfAborted();
+      return judge({ failure: `no whole answer (${String(cause)})`, isLost: true }) as Trouble;
     }
-    throw this.error({ method: "GET", path }, "got one redirection after another", "malformed");
+    return {
+      what: "one redirection after another",
+      kind: "malformed",
+      passes: false,
+      isUnknown: false,
+      isAway: false,
+    };
   }
 
   /** Waits before the next attempt. Throws `EngineError` when it was tried for long enough. */
@@ -194,98 +199,6 @@ export class Connection {
       kind,
     });
   }
-}
-
-export interface Trouble {
-  readonly what: string;
-  readonly kind: EngineErrorKind;
-  /** A cause that may pass. */
-  readonly passes: boolean;
-  /** Whether the request was carried out is not known. */
-  readonly isUnknown: boolean;
-  /** The server is away or busy, which is waited out; else a few attempts are enough. */
-  readonly isAway: boolean;
-  readonly waitMs?: number | undefined;
-}
-
-/** The JSON of a success, or what is wrong with an outcome. */
-export function judge(outcome: HttpReply | Failure): { readonly json: unknown } | Trouble {
-  if ("failure" in outcome)
-    return {
-      what: outcome.failure,
-      kind: "unreachable",
-      passes: true,
-      isUnknown: outcome.isLost === true,
-      isAway: true,
-    };
-  const { status, text, waitMs } = outcome;
-  if (status >= 200 && status < 300) return readJson(text);
-  const passing = { what: `got ${describeStatus(outcome)}`, passes: true, waitMs };
-  if (refused.has(status)) return { ...passing, kind: "unreachable", isUnknown: false, isAway: true };
-  if (away.has(status)) return { ...passing, kind: "unreachable", isUnknown: true, isAway: true };
-  if (status >= 500) return { ...passing, kind: "failed", isUnknown: true, isAway: false };
-  const kind = kinds[status] ?? "rejected";
-  return {
-    ...passing,
-    what: `got ${statusText(outcome)}`,
-    kind,
-    passes: false,
-    isUnknown: false,
-    isAway: false,
-  };
-}
-
-const kinds: Readonly<Record<number, EngineErrorKind>> = {
-  401: "unauthorized",
-  402: "unauthorized",
-  403: "unauthorized",
-  404: "gone",
-  409: "conflict",
-  410: "gone",
-};
-
-/** A reply that broke off is none, nor is one with NaN, which JSON has no number for. */
-function readJson(text: string): { readonly json: unknown } | Trouble {
-  try {
-    return { json: JSON.parse(text) };
-  } catch {
-    const holdsNaN = /\bNaN\b|\bInfinity\b/.test(text);
-    return {
-      what: holdsNaN
-        ? `the answer holds a number that is none (${excerpt(text, 80)})`
-        : `expected JSON, got ${excerpt(text)}`,
-      kind: "malformed",
-      passes: !holdsNaN,
-      isUnknown: true,
-      isAway: false,
-    };
-  }
-}
-
-/** A status with what the server says of it: a `detail` of FastAPI, or the start of its text. */
-function statusText(reply: HttpReply): string {
-  const detail = detailOf(reply.text);
-  const advice = reply.status === 402 ? " (the account is paused; look at its billing)" : "";
-  return detail === undefined ? describeStatus(reply) : `${reply.status}${advice}: ${detail.slice(0, 500)}`;
-}
-
-/** What a refusal says: a text, or the first complaints about a body with their places. */
-export function detailOf(text: string): string | undefined {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const { detail, error } = (parsed ?? {}) as { readonly detail?: unknown; readonly error?: unknown };
-  if (typeof detail === "string") return detail;
-  if (typeof error === "string") return error;
-  if (!Array.isArray(detail)) return undefined;
-  const complaints = detail.slice(0, 3).map((one: { readonly loc?: unknown; readonly msg?: unknown }) => {
-    const place = Array.isArray(one?.loc) ? one.loc.join(".") : "";
-    return `${place}: ${String(one?.msg)}`;
-  });
-  return complaints.join("; ");
 }
 
 /** What can never succeed: a port that fetch refuses, a broken certificate, an answer that is too long. */

@@ -5,7 +5,8 @@
  */
 import type { EngineError } from "../../errors.ts";
 import type { HttpReply } from "../../shared/http.ts";
-import { type Connection, detailOf, judge, type Trouble } from "./connection.ts";
+import type { Connection } from "./connection.ts";
+import { detailOf, judge, type Trouble } from "./trouble.ts";
 import { failedSchema, tryAgainSchema } from "./wire.ts";
 
 /** A poll that came back sooner than this was not held; asking at once would flood the server. */
