@@ -7,7 +7,7 @@ import { canonicalJson } from "../shared/hash.ts";
 import type { Passage } from "./passage.ts";
 import { type PassageFields, passageFields } from "./passage-record.ts";
 
-const PENDING_CHARACTERS = 1 << 16;
+const PENDING_BYTES = 1 << 18;
 
 export interface CorpusHasher {
   /** `fields` are those of the passage, where they are at hand. */
@@ -19,23 +19,28 @@ export interface CorpusHasher {
 /** Hashes passages one by one. */
 export function corpusHasher(): CorpusHasher {
   const hash = createHash("sha256");
-  // A call for each passage would take as long as the hashing.
-  let pending: string[] = [];
-  let length = 0;
+  // A call for each passage would take as long as the hashing, and joined texts would be made only to be thrown away.
+  const pending = Buffer.allocUnsafe(PENDING_BYTES);
+  let used = 0;
   const flush = (): void => {
-    hash.update(pending.join(""));
-    pending = [];
-    length = 0;
+    hash.update(pending.subarray(0, used));
+    used = 0;
+  };
+  const write = (text: string): void => {
+    const most = text.length * 3; // a UTF-16 code unit is at most 3 bytes
+    if (used + most > PENDING_BYTES) flush();
+    if (most > PENDING_BYTES) hash.update(text);
+    else used += pending.write(text, used);
   };
   return {
     add: (passage, fields = passageFields(passage)) => {
       const { source, extra } = passage;
-      let line = `[${fields.id},${fields.title},${fields.text}]`;
-      if (extra !== undefined) line += ` ${canonicalJson(extra)}`;
-      if (source !== undefined) line += ` @${canonicalJson(source)}`;
-      pending.push(line, "\n");
-      length += line.length;
-      if (length > PENDING_CHARACTERS) flush();
+      write(`[${fields.id},${fields.title},`);
+      write(fields.text);
+      write("]");
+      if (extra !== undefined) write(` ${canonicalJson(extra)}`);
+      if (source !== undefined) write(` @${canonicalJson(source)}`);
+      write("\n");
     },
     digest: () => {
       flush();

@@ -108,6 +108,13 @@ describe("a build that was cut off", () => {
     expect((await buildIndexFolder(corpus, path, small)).resumedPassages).toBeGreaterThan(100);
   });
 
+  test("is known as such by who wants to search it", async () => {
+    await expect(openIndex(await interrupted())).rejects.toThrow(
+      /is not finished: .* give the same forager index command again/,
+    );
+    await expect(openIndex(newPath())).rejects.toThrow(/no such file or folder/);
+  });
+
   test("starts again when it has no complete segment", async () => {
     const path = await interrupted({});
     expect((await buildIndexFolder(corpus, path)).resumedPassages).toBe(0);

@@ -1,9 +1,9 @@
 /** `index.json`, the table of contents of an index folder: version, options, corpus hash, counts and parts. */
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { FileError, RetrieverError } from "../errors.ts";
-import { fileError } from "../shared/files.ts";
+import { exists, fileError } from "../shared/files.ts";
 import { BM25_VERSION } from "./lexical/bm25-index.ts";
 import { bm25OptionsSchema } from "./lexical/bm25-options.ts";
 import { damaged, type Part, partSchema, writePart } from "./part-files.ts";
@@ -36,6 +36,12 @@ const manifestSchema = z.strictObject({
 });
 export type Manifest = z.output<typeof manifestSchema>;
 
+/** Where an index is while it is built: a hidden folder beside the one it becomes. */
+export function buildFolderOf(folder: string): string {
+  const target = resolve(folder);
+  return join(dirname(target), `.${basename(target)}.building`);
+}
+
 /** Writes the manifest; returns its size. */
 export function writeManifest(folder: string, manifest: Omit<Manifest, "method" | "version">): Part {
   const whole: Manifest = { method: "bm25", version: BM25_VERSION, ...manifest };
@@ -52,6 +58,11 @@ export async function readManifest(folder: string): Promise<Manifest> {
   try {
     text = await readFile(path, "utf8");
   } catch (cause) {
+    if (!(await exists(folder)) && (await exists(buildFolderOf(folder))))
+      throw new FileError(
+        `${folder} is not finished: its build was stopped or still runs; give the same forager index command again, which goes on from there`,
+        { cause },
+      );
     throw fileError(`cannot read the index ${folder} (${MANIFEST})`, cause);
   }
   let value: unknown;

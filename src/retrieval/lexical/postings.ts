@@ -6,6 +6,7 @@
 import { type AnalysisOptions, termOf, wordsOf } from "./analyze.ts";
 import { EntryLog } from "./entry-log.ts";
 import { GrowingArray } from "./growing-array.ts";
+import { sortTerms } from "./sort-terms.ts";
 import { WordTable } from "./word-table.ts";
 
 /** Rows are terms, sorted by their UTF-16 code units, each with `counts` entries, one row after the other. */
@@ -87,7 +88,7 @@ export class SegmentBuilder {
 
   /** The passages added, sorted by term; the builder starts again with the passage that follows. */
   take(): Segment {
-    const terms = this.#terms.slice().sort();
+    const terms = sortTerms(this.#terms);
     const counts = new Uint32Array(terms.length);
     /** Where the next entry of each term goes, by the number of the term in order of appearance. */
     const next = new Uint32Array(terms.length);

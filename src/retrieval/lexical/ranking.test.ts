@@ -61,10 +61,11 @@ const terms = (count: number, weight: fc.Arbitrary<number>) =>
   );
 
 describe.each([
-  ["a corpus within one window", 3000],
-  ["a corpus of several windows", 200_000],
-])("in %s", (_, count) => {
-  const ranker = new Ranker(count);
+  ["a corpus within one window", 3000, undefined],
+  ["a corpus of many small windows", 3000, 129],
+  ["a corpus of several windows", 200_000, undefined],
+])("in %s", (_, count, mostAtOnce) => {
+  const ranker = new Ranker(count, mostAtOnce);
   const k = fc.constantFrom(1, 2, 10, 100, 5000);
 
   test.each([

@@ -9,22 +9,17 @@
 
 import type { TermEntries } from "./term-entries.ts";
 import { type Ranking, TopK } from "./top-k.ts";
+import { floorOf, keepAbove, listAbove, offerListed, offerWindow, sortPlaces } from "./window-lists.ts";
 import {
   addAll,
   addListed,
   addToFound,
   type Cursor,
-  floorOf,
   GROUP,
-  keepAbove,
-  listAbove,
   listFirst,
   listLone,
   lookUp,
   makeWindow,
-  offerListed,
-  offerWindow,
-  sortPlaces,
   type Window,
 } from "./window-loops.ts";
 
@@ -51,9 +46,10 @@ export class Ranker {
   /** For the search for floors. */
   #work = new Float64Array(0);
 
-  constructor(passageCount: number) {
+  /** `mostAtOnce` passages are in a window at most. */
+  constructor(passageCount: number, mostAtOnce = WINDOW) {
     this.#passageCount = passageCount;
-    const windows = Math.ceil(passageCount / WINDOW);
+    const windows = Math.ceil(passageCount / mostAtOnce);
     this.#windowSize = Math.ceil(passageCount / windows / GROUP) * GROUP;
     this.#window = makeWindow(this.#windowSize);
   }
