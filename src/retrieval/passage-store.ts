@@ -48,32 +48,54 @@ export function lineStore(
       const bytes = Buffer.allocUnsafe(to - from - 1);
       lines.read(bytes, from);
       const passage = parsePassage(bytes.toString("utf8"), lines.path, position + 1);
-      recent.set(position, passage);
+      recent.set(position, passage, bytes.byteLength);
       return passage;
     },
   };
 }
 
-/** Of so many places, each holds the last passage that fell on it; longer passages are not kept. */
-const PLACES = 8192;
-const LONGEST_KEPT = 4096;
+/** About how much memory the passages that were read lately may take. */
+const RECENT_BYTES = 64 << 20;
+/** What an entry takes besides its line, roughly. */
+const ENTRY_BYTES = 200;
 
-/** Passages that were read lately, so that what many queries find is parsed once: some ten megabytes at most. */
+/**
+ * Passages that were read lately, so that what many queries find is parsed once. Two generations: what is used moves to
+ * the young one; when that is full it becomes the old one, and the old one is forgotten.
+ */
 class RecentPassages {
-  readonly #positions = new Float64Array(PLACES).fill(-1);
-  readonly #passages: (Passage | undefined)[] = new Array(PLACES);
+  #young: Map<number, Recent> = new Map();
+  #old: Map<number, Recent> = new Map();
+  #youngBytes = 0;
 
   get(position: number): Passage | undefined {
-    const place = position % PLACES;
-    return this.#positions[place] === position ? this.#passages[place] : undefined;
+    const young = this.#young.get(position);
+    if (young !== undefined) return young.passage;
+    const old = this.#old.get(position);
+    if (old !== undefined) this.#keep(position, old);
+    return old?.passage;
   }
 
-  set(position: number, passage: Passage): void {
-    if (passage.text.length > LONGEST_KEPT) return;
-    const place = position % PLACES;
-    this.#positions[place] = position;
-    this.#passages[place] = passage;
+  /** `bytes` is the length of the passage's line. */
+  set(position: number, passage: Passage, bytes: number): void {
+    this.#keep(position, { passage, bytes: bytes + ENTRY_BYTES });
   }
+
+  #keep(position: number, recent: Recent): void {
+    if (recent.bytes > RECENT_BYTES / 8) return;
+    if (this.#youngBytes + recent.bytes > RECENT_BYTES / 2) {
+      this.#old = this.#young;
+      this.#young = new Map();
+      this.#youngBytes = 0;
+    }
+    this.#young.set(position, recent);
+    this.#youngBytes += recent.bytes;
+  }
+}
+
+interface Recent {
+  readonly passage: Passage;
+  readonly bytes: number;
 }
 
 function parsePassage(line: string, path: string, number: number): Passage {
