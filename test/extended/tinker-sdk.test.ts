@@ -80,7 +80,7 @@ test("a loop in the manner of the cookbook learns, saves and resumes", async (co
   });
   expect(report.supervised.at(-1)).toBeLessThan(report.supervised[0]);
   const mean = (values: number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
-  expect(mean(report.rewards.slice(-3))).toBeGreaterThan(mean(report.rewards.slice(0, 3)) + 0.05);
+  expect(mean(report.rewards.slice(-3))).toBeGreaterThan(mean(report.rewards.slice(0, 3)) + 0.15);
   expect(report.compute_logprobs[0]).toBeNull();
   for (const [t, logprob] of report.forward.entries())
     expect(report.compute_logprobs[t + 1]).toBeCloseTo(logprob, 4);

@@ -56,34 +56,33 @@ report["forward"] = forward.loss_fn_outputs[0]["logprobs"].tolist()
 sampling = training.save_weights_and_get_sampling_client()
 report["compute_logprobs"] = sampling.compute_logprobs(types.ModelInput.from_ints(TEXT)).result()
 
-# Reinforcement: the reward is the share of small ids among those sampled; group-centred, on-policy.
+# Reinforcement: a token is rewarded where its id is small; advantages are centred on the mean, on-policy.
 SMALL = 60
 rewards = []
 for step in range(15):
     sampling = training.save_weights_and_get_sampling_client()
     prompt = types.ModelInput.from_ints(TEXT[:3])
-    params = types.SamplingParams(max_tokens=6, temperature=1.0, seed=100 * step)
-    result = sampling.sample(prompt, num_samples=16, sampling_params=params).result()
-    scores = [sum(token < SMALL for token in s.tokens) / len(s.tokens) for s in result.sequences]
-    mean = sum(scores) / len(scores)
+    params = types.SamplingParams(max_tokens=6, temperature=1.0, seed=1000 * step)
+    result = sampling.sample(prompt, num_samples=32, sampling_params=params).result()
+    scores = [[float(token < SMALL) for token in s.tokens] for s in result.sequences]
+    mean = sum(map(sum, scores)) / sum(map(len, scores))
     rewards.append(mean)
     data = []
     for sequence, score in zip(result.sequences, scores):
         tokens = TEXT[:3] + list(sequence.tokens)
         observed = 2
-        count = len(sequence.tokens)
         data.append(
             types.Datum(
                 model_input=types.ModelInput.from_ints(tokens[:-1]),
                 loss_fn_inputs={
                     "target_tokens": tokens[1:],
                     "logprobs": [0.0] * observed + list(sequence.logprobs),
-                    "advantages": [0.0] * observed + [score - mean] * count,
+                    "advantages": [0.0] * observed + [(one - mean) / 100 for one in score],
                 },
             )
         )
     training.forward_backward(data, "importance_sampling").result()
-    training.optim_step(types.AdamParams(learning_rate=2e-2)).result()
+    training.optim_step(types.AdamParams(learning_rate=5e-3, eps=1e-8)).result()
 report["rewards"] = rewards
 
 for name, config in [("ppo", {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}), ("cispo", None), ("dro", {"beta": 0.1})]:

@@ -1,5 +1,5 @@
 // What holds when answers are lost, servers are killed, and requests come twice or in another order.
-import { appendFile, readdir, readFile, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
@@ -80,6 +80,8 @@ test("work of a model runs by its numbers, whatever the order of arrival, and a 
   expect(performance.now() - started).toBeLessThan(900);
   await server.done("optim_step", step(model_id, 9));
   await server.done("optim_step", step(model_id, 7));
+  await server.done("optim_step", step(model_id, Number.MAX_SAFE_INTEGER));
+  await server.done("optim_step", step(model_id, 10));
 });
 
 test("outcomes can be read again, also from a server that was started anew; numbers are never given twice", async () => {
@@ -249,4 +251,20 @@ test("a failure that is ours is logged and told without its words, and what wait
   });
   expect(server.failures).toEqual([new TypeError("secret")]);
   await server.done("optim_step", step(model_id, 2));
+});
+
+test("a journal that cannot be written turns requests away, and goes on when it can be", async () => {
+  const server = await testServer();
+  const obstacle = join(server.folder, "futures", "00000001.jsonl");
+  await mkdir(obstacle);
+  const request = {
+    base_model: "base",
+    prompt: { chunks: [{ tokens: [1] }] },
+    sampling_params: { max_tokens: 1 },
+  };
+  const refused = await server.post("asample", request);
+  expect([refused.status, refused.body.detail]).toEqual([503, expect.stringContaining("cannot write")]);
+  expect(server.failures).toHaveLength(1);
+  await rm(obstacle, { recursive: true });
+  expect((await server.done("asample", request)).sequences).toHaveLength(1);
 });

@@ -181,6 +181,8 @@ test("over the protocol a model learns, is saved, loaded into another and goes o
     });
     return report.metrics["loss:sum"];
   };
+  const { body: tokenizer } = await server.get("tokenizer");
+  expect(tokenizer).toMatchObject({ hash: backend.tokenizer.hash, model: { model: { type: "BPE" } } });
   for (let n = 0; n < 4; n++) losses.push(await train(model_id, 2 * n + 1));
   expect(losses.at(-1)).toBeLessThan(losses[0] as number);
   const { path } = await server.done("save_weights", { model_id, seq_id: 9, path: "state" });

@@ -256,6 +256,8 @@ test("weights and the optimiser's state are saved, listed, loaded into another m
     302,
     `http://here/api/v1/training_runs/${model_id}/checkpoints/sampler_weights/final/archive.tar.gz`,
   ]);
+  const ofSkyRl = await server.get(`training_runs/${model_id}/checkpoints/final/archive`);
+  expect(ofSkyRl.headers.get("location")).toBe(archive.headers.get("location"));
   expect((await server.get(`training_runs/${model_id}/checkpoints/weights/step-1`, "DELETE")).status).toBe(
     204,
   );

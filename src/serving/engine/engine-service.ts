@@ -47,7 +47,7 @@ export interface HostedModel {
   readonly shape: ModelShape;
   readonly metadata: ParsedRequest<"create_model">["user_metadata"];
   readonly queue: ModelQueue;
-  /** Rejects where it could not be made. */
+  /** Absent until it is made. */
   trained: TrainedModel | undefined;
   lastRequest: Date;
 }
@@ -178,7 +178,9 @@ export class EngineService {
   /** Names under which a request is known beside those of its kind. */
   keysOf({ kind, idempotencyKey }: Arrival, ...keys: (string | undefined)[]): string[] {
     const own = keys.filter((key) => key !== undefined);
-    return idempotencyKey === undefined ? own : [...own, `X-Idempotency-Key ${idempotencyKey} of ${kind}`];
+    return idempotencyKey === undefined
+      ? own
+      : [...own, `X-Idempotency-Key ${idempotencyKey.slice(0, 100)} of ${kind}`];
   }
 
   /** Ends sessions that said nothing for too long, and what they had. */

@@ -5,9 +5,9 @@
  */
 import { z } from "zod";
 import { FileError } from "../../errors.ts";
-import { onAbort } from "../../shared/concurrency.ts";
 import { HttpError } from "../http-error.ts";
 import { Journal, type JournalLimits, type Place } from "./journal.ts";
+import { type Patience, within } from "./patience.ts";
 
 /** What a client asked for. */
 export interface Request {
@@ -204,6 +204,7 @@ export class Futures {
     entry.done = undefined;
     this.#pending--;
     entry.finish();
+    entry.finish = nothing;
   }
 
   /** Keeps the newest answers in memory. */
@@ -264,6 +265,8 @@ export function reused(name: string): HttpError {
   });
 }
 
+const nothing = (): void => undefined;
+
 const answerKey = ',"answer":';
 
 /** Where an answer lies within its line, which starts at `offset`. */
@@ -280,32 +283,4 @@ function parseLine(line: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** How long a client is kept waiting. */
-export interface Patience {
-  readonly holdMs: number;
-  readonly client: AbortSignal;
-  /** Ends the wait early. */
-  readonly stopping?: AbortSignal | undefined;
-}
-
-/** Waits for `promise` as long as the patience lasts. */
-function within(promise: Promise<void>, { holdMs, client, stopping }: Patience): Promise<void> {
-  if (stopping?.aborted) return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    const end = (settle: () => void) => (): void => {
-      clearTimeout(timer);
-      forgetClient();
-      forgetStopping();
-      settle();
-    };
-    const timer = setTimeout(end(resolve), holdMs);
-    const forgetClient = onAbort(
-      client,
-      end(() => reject(client.reason)),
-    );
-    const forgetStopping = onAbort(stopping, end(resolve));
-    promise.then(end(resolve));
-  });
 }

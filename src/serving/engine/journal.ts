@@ -17,7 +17,7 @@ export interface JournalLimits {
   readonly segments: number;
 }
 
-export const defaultJournalLimits: JournalLimits = { segmentBytes: 16 * 2 ** 20, segments: 32 };
+export const defaultJournalLimits: JournalLimits = { segmentBytes: 16 * 2 ** 20, segments: 16 };
 
 /** Where a line lies. */
 export interface Place {
@@ -104,7 +104,8 @@ export class Journal {
         const handle = await this.#roomy();
         const start = this.#size;
         const all = Buffer.concat(batch.map(({ line }) => line));
-        await handle.write(all, 0, all.length, start);
+        for (let done = 0; done < all.length; )
+          done += (await handle.write(all, done, all.length - done, start + done)).bytesWritten;
         this.#size = start + all.length;
         let offset = start;
         for (const { line, resolve } of batch) {
@@ -112,6 +113,9 @@ export class Journal {
           offset += line.length;
         }
       } catch (cause) {
+        // What it holds of this batch is cut off or never answered; what follows goes into another segment.
+        await this.#handle?.close().catch(() => undefined);
+        this.#handle = undefined;
         const error = fileError(`cannot write ${pathOf(this.#folder, this.#segment)}`, cause);
         for (const { reject } of batch) reject(error);
       }

@@ -32,6 +32,7 @@ export class ModelQueue {
   #isRunning = false;
   #isClosed = false;
   #wake: (() => void) | undefined;
+  #gap: Gap | undefined;
   #idle: Promise<void> = Promise.resolve();
 
   /** How many wait for their turn. */
@@ -53,8 +54,8 @@ export class ModelQueue {
 
   /** A request with this number came and was refused: nobody need wait for it. */
   passed(number: number): void {
-    this.#arrived.add(number);
-    while (this.#arrived.delete(this.#next)) this.#next++;
+    if (number >= this.#next) this.#arrived.add(number);
+    this.#advance();
     this.#wake?.();
   }
 
@@ -83,25 +84,50 @@ export class ModelQueue {
       if (this.#isClosed) break;
       await first.run();
     }
+    clearTimeout(this.#gap?.timer);
+    this.#gap = undefined;
     this.#isRunning = false;
+  }
+
+  #advance(): void {
+    while (this.#arrived.delete(this.#next)) this.#next++;
   }
 
   /** Waits for numbers below `number`; false where something arrived meanwhile and must be looked at. */
   async #gapFilled(number: number): Promise<boolean> {
-    const isTimely = await new Promise<boolean>((resolve) => {
-      const timer = setTimeout(() => resolve(false), this.#patienceMs);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve(true);
-      };
-    });
+    if (this.#gap?.number !== number) this.#startGap(number);
+    const gap = this.#gap as Gap;
+    if (!gap.isOver)
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
     this.#wake = undefined;
-    if (isTimely) return false;
+    if (!gap.isOver) return false;
+    this.#gap = undefined;
     this.#patienceMs /= 4;
-    for (let missing = this.#next; missing < number; missing++) this.#arrived.add(missing);
-    this.passed(number);
+    this.#next = Math.max(this.#next, number + 1);
+    for (const arrived of this.#arrived) if (arrived < this.#next) this.#arrived.delete(arrived);
+    this.#advance();
     return true;
   }
+
+  /** The wait before a number has one end, whatever else arrives. */
+  #startGap(number: number): void {
+    clearTimeout(this.#gap?.timer);
+    const gap: Gap = { number, isOver: false, timer: undefined };
+    gap.timer = setTimeout(() => {
+      gap.isOver = true;
+      this.#wake?.();
+    }, this.#patienceMs);
+    this.#gap = gap;
+  }
+}
+
+/** Numbers before this one are missing. */
+interface Gap {
+  readonly number: number;
+  isOver: boolean;
+  timer: NodeJS.Timeout | undefined;
 }
 
 function byNumber(a: Waiting, b: Waiting): number {

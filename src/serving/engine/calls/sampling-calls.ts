@@ -31,7 +31,8 @@ export const samplingCalls = {
   asample: async (body, { service, arrival }) => {
     const { sampling_session_id, seq_id, num_samples } = body;
     // Some clients give all turns of an episode one number, so that the body is a part of the name.
-    const key = sampling_session_id && `asample ${seq_id} of ${sampling_session_id}: ${arrival.hash}`;
+    const key =
+      sampling_session_id && `asample ${seq_id} of ${sampling_session_id}: ${arrival.hash.slice(0, 16)}`;
     const keys = service.keysOf(arrival, key || undefined);
     const known = await service.repeated(arrival, keys);
     if (known !== undefined) return known;
