@@ -10,19 +10,21 @@ import type { ReinforcementStage } from "../config/stage-options.ts";
 import type { Engine } from "../engine/engine.ts";
 import { assert } from "../errors.ts";
 import type { Completion, Policy } from "../rollout/policy.ts";
-import { createLimiter } from "../shared/concurrency.ts";
+import { createLimiter, type Limiter } from "../shared/concurrency.ts";
 import { type SamplingLesson, type StepSample, sampleGroups } from "./sample-groups.ts";
 import { StepGate, steppingThrough } from "./step-gate.ts";
 
 export class SampleAhead {
-  readonly #lesson: SamplingLesson;
-  readonly #stage: ReinforcementStage;
-  readonly #stop = new AbortController();
-  readonly #limiter;
-  readonly #pending = new Map<number, Promise<StepSample>>();
   /** Updates train this one, whose steps wait for the turns under way where the engine cannot do both. */
   readonly engine: Engine;
+  readonly #lesson: SamplingLesson;
+  readonly #stage: ReinforcementStage;
   readonly #policy: Policy;
+  /** Places of all episodes, whatever their step. */
+  readonly #limiter: Limiter;
+  readonly #stop = new AbortController();
+  /** Samples that nobody has taken yet, by step. */
+  readonly #pending = new Map<number, Promise<StepSample>>();
   /** Steps that are behind the weights, as far as is known here: they may be one step newer already. */
   #weightsStep = 0;
 
