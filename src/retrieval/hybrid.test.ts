@@ -120,6 +120,21 @@ describe("weighted fusion", () => {
 });
 
 describe("a hybrid retriever", () => {
+  test("costs what its parts cost, and nothing where they cost nothing", () => {
+    const billed = (dollars: number): Retriever => ({
+      ...always("p"),
+      spent: () => ({ calls: 1, tokens: 0, dollars }),
+    });
+    const of = (...retrievers: readonly Retriever[]): Retriever =>
+      hybridRetriever(retrievers.map((retriever, i) => ({ name: `${i}`, retriever })));
+    expect(of(billed(0.5), always("q"), billed(0.25)).spent?.()).toEqual({
+      calls: 2,
+      tokens: 0,
+      dollars: 0.75,
+    });
+    expect(of(always("p"), always("q")).spent).toBeUndefined();
+  });
+
   test("takes as many passages from its parts as it is told, or k where that is more", async () => {
     const asked: number[] = [];
     const part: Retriever = {

@@ -62,6 +62,7 @@ export function hybridRetriever(
   checkParts(parts, fusion);
   return {
     identity: identityOf(parts, parsed.data),
+    spent: spentBy(parts),
     retrieve: async (queries, k, signal) => {
       const rankings = await Promise.all(
         parts.map(({ retriever }) => retriever.retrieve(queries, deep(depth, k), signal)),
@@ -75,6 +76,20 @@ export function hybridRetriever(
     },
     retrieveInStages: (query, k, watch) => inStages({ parts, fusion, depth }, { query, k }, watch),
   };
+}
+
+/** What the parts cost together; undefined where none costs money. */
+function spentBy(parts: readonly HybridPart[]): Retriever["spent"] {
+  const meters = parts.flatMap(({ retriever: { spent } }) => spent ?? []);
+  if (meters.length === 0) return undefined;
+  return () =>
+    meters
+      .map((spent) => spent())
+      .reduce((sum, one) => ({
+        calls: sum.calls + one.calls,
+        tokens: sum.tokens + one.tokens,
+        dollars: sum.dollars + one.dollars,
+      }));
 }
 
 /** A `k` that is no whole number goes on to the parts, which refuse it. */

@@ -62,7 +62,7 @@ const costs: readonly Column[] = [
   dollars("judgeDollars", "dollars of judging"),
 ];
 
-/** The columns that some method of the table has; an abstention that never happened is none. */
+/** The columns that some method of the table has; what never happened, abstaining or asking a judge, is none. */
 export function shownColumns({ rows }: MethodTable): {
   readonly scores: readonly Column[];
   readonly costs: readonly Column[];
@@ -70,7 +70,7 @@ export function shownColumns({ rows }: MethodTable): {
   const isShown = ({ metric }: Column): boolean =>
     rows.some(({ result }) => {
       const mean = result?.summary.overall[metric]?.mean;
-      return mean !== undefined && (metric !== "abstained" || mean > 0);
+      return mean !== undefined && (mean > 0 || (metric !== "abstained" && metric !== "judgeTokens"));
     });
   return { scores: scores.filter(isShown), costs: costs.filter(isShown) };
 }
