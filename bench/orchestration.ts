@@ -33,11 +33,12 @@ export const orchestrationBench: Bench = {
   about:
     "a large run against a server that computes nothing: turns/s, memory, bytes of an update, injected faults",
   options:
-    "[--cases turns,update,faults] [--turns 100000] [--inFlight 2000] [--megabytes 10] [--updates 5] [--faults 1000]",
+    "[--cases turns,update,faults] [--turns 100000] [--inFlight 2000] [--samples 128] [--megabytes 10] [--updates 5] [--faults 1000]",
   async run(args) {
     const {
       turns,
       inFlight,
+      samples,
       megabytes,
       updates,
       faults,
@@ -45,6 +46,7 @@ export const orchestrationBench: Bench = {
     } = integerOptions(args, {
       turns: 100_000,
       inFlight: 2000,
+      samples: 128,
       megabytes: 10,
       updates: 5,
       faults: 1000,
@@ -52,13 +54,13 @@ export const orchestrationBench: Bench = {
     const wanted = cases.split(",");
     const measured: Measured = {
       ...(wanted.includes("turns") && {
-        rollouts: await onServer(inFlight, (there) => measureTurns(there, { turns, inFlight })),
+        rollouts: await onServer(samples, (there) => measureTurns(there, { turns, inFlight })),
       }),
       ...(wanted.includes("update") && {
-        update: await onServer(64, (there) => measureUpdates(there, { megabytes, updates })),
+        update: await onServer(samples, (there) => measureUpdates(there, { megabytes, updates })),
       }),
       ...(wanted.includes("faults") && {
-        failures: await onServer(400, (there) => measureFaults(there, faults)),
+        failures: await onServer(samples, (there) => measureFaults(there, faults)),
       }),
     };
     return { markdown: report(measured), data: measured };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createLimiter, createPace, runTogether, untilAborted } from "./concurrency.ts";
+import { createLimiter, createPace, onAbort, runTogether, untilAborted } from "./concurrency.ts";
 
 const pause = (ms = 0): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -85,6 +85,21 @@ test("many calls on one signal are no leak", async () => {
   await pause(1);
   process.off("warning", note);
   expect(warnings).toEqual([]);
+});
+
+test("an abort calls once and in order what still waits for it", () => {
+  const controller = new AbortController();
+  const called: string[] = [];
+  const forgets = ["a", "b", "c", "d"].map((name) =>
+    onAbort(controller.signal, () => {
+      called.push(name);
+      if (name === "b") forgets[2]?.();
+    }),
+  );
+  forgets[0]?.();
+  controller.abort();
+  onAbort(controller.signal, () => called.push("late"));
+  expect(called).toEqual(["b", "d"]);
 });
 
 test("a pace spaces calls evenly and does not make up for idle time", async () => {

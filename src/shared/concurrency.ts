@@ -5,13 +5,30 @@
 import { setMaxListeners } from "node:events";
 import type { NetworkWorld } from "./network-world.ts";
 
-/** Calls `stop` when `signal` aborts, until the function that is returned is called. */
+/** What each signal stops: a listener of its own for each call would cost a walk over all of them to add and to remove. */
+const stopsOf = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls `stop` when `signal` aborts, until the function that is returned is called; thousands may wait for one signal. */
 export function onAbort(signal: AbortSignal | undefined, stop: () => void): () => void {
   if (signal === undefined) return () => undefined;
-  // One signal ends many calls at once; Node takes more than ten listeners for a leak and warns.
+  const stops = stopsOf.get(signal) ?? listenTo(signal);
+  stops.add(stop);
+  return () => stops.delete(stop);
+}
+
+function listenTo(signal: AbortSignal): Set<() => void> {
+  const stops = new Set<() => void>();
+  stopsOf.set(signal, stops);
+  // Others listen to the same signal; Node takes more than ten listeners for a leak and warns.
   setMaxListeners(0, signal);
-  signal.addEventListener("abort", stop, { once: true });
-  return () => signal.removeEventListener("abort", stop);
+  signal.addEventListener(
+    "abort",
+    () => {
+      for (const stop of [...stops]) if (stops.delete(stop)) stop();
+    },
+    { once: true },
+  );
+  return stops;
 }
 
 export interface Limiter {

@@ -127,6 +127,7 @@ export async function exchange(
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Error("time limit")), policy.timeoutMs);
   const forget = onAbort(signal, () => controller.abort(signal?.reason));
+  let isRead = false;
   try {
     policy.onSend?.();
     const response = await world.fetch(call.url, {
@@ -141,6 +142,7 @@ export async function exchange(
       signal: controller.signal,
     });
     const text = await readText(response, policy);
+    isRead = true;
     const waitMs = retryAfterMs(response.headers.get("retry-after"), world.now());
     return { status: response.status, text, ...(waitMs !== undefined && { waitMs }) };
   } catch (cause) {
@@ -152,7 +154,8 @@ export async function exchange(
   } finally {
     clearTimeout(timer);
     forget();
-    controller.abort();
+    // Gives up what is left of a reply; an abort after its end would only cost time.
+    if (!isRead) controller.abort();
   }
 }
 
