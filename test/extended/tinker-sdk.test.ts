@@ -69,7 +69,7 @@ test("a loop in the manner of the cookbook learns, saves and resumes", async (co
     info: { rank: 4, is_lora: true, name: "tiny" },
     step_metrics: { grad_norm: expect.any(Number), learning_rate: 5e-3 },
     named: 2,
-    runs: [true, true],
+    runs: [false, true, true],
     checkpoints: ["sampler_weights/final", "weights/state-1"],
     left: ["sampler_weights/final"],
     refused: expect.stringContaining("1000000 as entry 1"),
@@ -78,9 +78,10 @@ test("a loop in the manner of the cookbook learns, saves and resumes", async (co
     cispo: expect.any(Number),
     dro: expect.any(Number),
   });
+  const { rewards } = report;
   expect(report.supervised.at(-1)).toBeLessThan(report.supervised[0]);
   const mean = (values: number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
-  expect(mean(report.rewards.slice(-3))).toBeGreaterThan(mean(report.rewards.slice(0, 3)) + 0.15);
+  expect(mean(rewards.slice(-3))).toBeGreaterThan(mean(rewards.slice(0, 3)) + 0.2);
   expect(report.compute_logprobs[0]).toBeNull();
   for (const [t, logprob] of report.forward.entries())
     expect(report.compute_logprobs[t + 1]).toBeCloseTo(logprob, 4);

@@ -56,11 +56,12 @@ report["forward"] = forward.loss_fn_outputs[0]["logprobs"].tolist()
 sampling = training.save_weights_and_get_sampling_client()
 report["compute_logprobs"] = sampling.compute_logprobs(types.ModelInput.from_ints(TEXT)).result()
 
-# Reinforcement: a token is rewarded where its id is small; advantages are centred on the mean, on-policy.
+# Reinforcement of all weights (rank 0): a token is rewarded where its id is small; centred on the mean, on-policy.
+whole = service.create_lora_training_client(base_model=base, rank=0)
 SMALL = 60
 rewards = []
-for step in range(15):
-    sampling = training.save_weights_and_get_sampling_client()
+for step in range(12):
+    sampling = whole.save_weights_and_get_sampling_client()
     prompt = types.ModelInput.from_ints(TEXT[:3])
     params = types.SamplingParams(max_tokens=6, temperature=1.0, seed=1000 * step)
     result = sampling.sample(prompt, num_samples=32, sampling_params=params).result()
@@ -81,8 +82,8 @@ for step in range(15):
                 },
             )
         )
-    training.forward_backward(data, "importance_sampling").result()
-    training.optim_step(types.AdamParams(learning_rate=5e-3, eps=1e-8)).result()
+    whole.forward_backward(data, "importance_sampling").result()
+    whole.optim_step(types.AdamParams(learning_rate=1e-2, eps=1e-8)).result()
 report["rewards"] = rewards
 
 for name, config in [("ppo", {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}), ("cispo", None), ("dro", {"beta": 0.1})]:

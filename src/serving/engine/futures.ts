@@ -29,14 +29,14 @@ interface Entry extends Request {
   /** JSON of the answer; undefined: it is on disk alone. */
   text: string | undefined;
   place: Place | undefined;
-  readonly accepted: Promise<unknown>;
+  accepted: Promise<unknown>;
   /** Resolves when it is done; undefined once it is. */
   done: Promise<void> | undefined;
   finish: () => void;
 }
 
 /** Bytes of outcomes that are kept in memory as well. */
-const cacheBytes = 64 * 2 ** 20;
+const cacheBytes = 16 * 2 ** 20;
 
 const lineSchema = z.looseObject({
   id: z.string(),
@@ -204,7 +204,9 @@ export class Futures {
     entry.done = undefined;
     this.#pending--;
     entry.finish();
+    // Thousands of these stay: they hold no more than they must.
     entry.finish = nothing;
+    entry.accepted = settled;
   }
 
   /** Keeps the newest answers in memory. */
@@ -266,6 +268,7 @@ export function reused(name: string): HttpError {
 }
 
 const nothing = (): void => undefined;
+const settled = Promise.resolve();
 
 const answerKey = ',"answer":';
 

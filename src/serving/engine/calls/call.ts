@@ -27,3 +27,6 @@ export type Calls = { readonly [Path in RequestPath]: Call<Path> };
 export function jsonAnswer(value: object): Answer {
   return { body: "json" in value && typeof value.json === "string" ? value.json : JSON.stringify(value) };
 }
+
+/** What most calls answer at once beside the number of their future. */
+export const pending = { status: "pending" } as const;

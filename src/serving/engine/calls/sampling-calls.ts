@@ -8,7 +8,7 @@ import type { EngineService } from "../engine-service.ts";
 import { invalidBody } from "../invalid-body.ts";
 import { readPrompt } from "../loss-call.ts";
 import type { SamplerSource } from "../samplers.ts";
-import type { Calls } from "./call.ts";
+import { type Calls, pending } from "./call.ts";
 
 export const samplingCalls = {
   create_sampling_session: async (body, { service, arrival }) => {
@@ -46,8 +46,7 @@ export const samplingCalls = {
         const sequences = await sampler.sample(prompt, options, service.impatience);
         return await sampleAnswer(sampler, { body, prompt, sequences });
       });
-    const acknowledgement = { status: "pending" };
-    return await service.promise({ arrival, keys, acknowledgement }, ({ run }) => void run(work));
+    return await service.promise({ arrival, keys, acknowledgement: pending }, ({ run }) => void run(work));
   },
 } as const satisfies Partial<Calls>;
 

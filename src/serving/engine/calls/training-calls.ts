@@ -6,7 +6,7 @@ import type { ModelShape, TrainedModel } from "../backend.ts";
 import type { EngineService, HostedModel } from "../engine-service.ts";
 import { readLossCall, writeLossAnswer } from "../loss-call.ts";
 import { ModelQueue } from "../model-queue.ts";
-import type { CallContext, Calls } from "./call.ts";
+import { type CallContext, type Calls, pending } from "./call.ts";
 
 /** Strength of adapters where a client names none: SkyRL's. */
 const defaultAlpha = 32;
@@ -125,8 +125,7 @@ export async function inTurn(
   try {
     const prepared = await prepare(service.modelLimits, model);
     ({ release } = prepared);
-    const acknowledgement = { status: "pending" };
-    return await service.promise({ arrival, keys, acknowledgement }, ({ run, drop }) =>
+    return await service.promise({ arrival, keys, acknowledgement: pending }, ({ run, drop }) =>
       model.queue.add({
         number,
         run: () => run(() => workOf(model, prepared)),
