@@ -98,6 +98,8 @@ export class Journal {
 
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
+      // All lines of one turn of the event loop go together: handing a write over costs more than the line.
+      await new Promise((resolve) => setImmediate(resolve));
       const batch = this.#waiting;
       this.#waiting = [];
       try {
