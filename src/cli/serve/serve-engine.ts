@@ -26,7 +26,7 @@ export const engineFlags = {
   model: {
     type: "text",
     value: "MODEL",
-    doc: "Base that is trained: a folder, a .gguf file, a run (its newest checkpoint), hf:owner/name or a short name.",
+    doc: "Base that is trained: a folder, GGUF file, run, hf:owner/name or short name.",
   },
   state: {
     type: "text",

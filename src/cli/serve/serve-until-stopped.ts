@@ -22,7 +22,7 @@ export const serverFlags = {
   name: {
     type: "text",
     value: "NAME",
-    doc: "Name of the index in /v1/NAME/search, or of the base model; default: the folder's, or as given.",
+    doc: "Name of the index in /v1/NAME/search, or of the base model; default: the folder's.",
   },
   "api-key-env": { type: "text", value: "NAME", doc: "Ask for the key in this environment variable." },
   "max-body-bytes": {
