@@ -114,11 +114,15 @@ export function costText({
   parts = {},
 }: EvaluationCost): string {
   const total = `${calls} calls, ${promptTokens} prompt tokens (${cachedTokens} cached), ${completionTokens} completion tokens, ${moneyText(pricing === "unpriced" ? undefined : dollars)}${pricing === "partly" ? " for what has a price" : ""}`;
-  const lines = Object.entries(parts).map(([name, part]) =>
-    name === "retrieval"
-      ? `  retrieval  ${part.calls} queries, ${part.seconds.toFixed(2)} s, ${moneyText(part.dollars)}`
-      : `  ${name.padEnd(9)}  ${part.calls} calls, ${part.promptTokens} + ${part.completionTokens} tokens, ${part.seconds.toFixed(2)} s, ${moneyText(part.dollars)}`,
-  );
+  const lines = Object.entries(parts).map(([name, part]) => {
+    const asked =
+      name === "retrieval"
+        ? `${part.calls} queries`
+        : `${part.calls} calls, ${part.promptTokens} + ${part.completionTokens} tokens`;
+    // Episodes are played at once: what they waited in all would be many times what the clock showed.
+    const waited = (part.seconds / Math.max(1, part.calls)).toFixed(3);
+    return `  ${name.padEnd(9)}  ${asked}, ${waited} s waited for each, ${moneyText(part.dollars)}`;
+  });
   return lines.length < 2 ? total : [total, ...lines].join("\n");
 }
 
