@@ -42,7 +42,7 @@ describe("the budget", () => {
     await expect(refusing.retriever.retrieve(["a"], 1)).rejects.toThrow("attempt 4 of 4");
     expect(refusing.retriever.spent().calls).toBe(0);
     const losing = await serper((request, count) => (count < 3 ? silence : organic(request)), {
-      timeoutMs: 40,
+      timeoutMs: 400,
     });
     await losing.retriever.retrieve(["a"], 1);
     expect(losing.retriever.spent().calls).toBe(3);
