@@ -231,7 +231,7 @@ describe.skipIf(missing !== undefined)(`LanceDB${missing ? ` (skipped: ${missing
   describeObjectStore();
 });
 
-/** Builds in a process of its own, which is killed when it says `stop`, or a little later. */
+/** Builds in a process of its own, which waits at `stop` until it is killed. */
 async function buildAndKill(uri: string, stop: string): Promise<void> {
   const room = new URL("../../src/retrieval/", import.meta.url);
   const corpus = join(folder, "killed.jsonl");
@@ -243,7 +243,11 @@ async function buildAndKill(uri: string, stop: string): Promise<void> {
     const passages = readFileSync(${JSON.stringify(corpus)}, "utf8").split("\\n").map((line) => JSON.parse(line));
     await buildLanceTable(passages, ${JSON.stringify(uri)}, {
       table: "t", batchSize: 1000, encoder: fakeEncoder(),
-      onProgress: ({ stage, passages }) => console.log(stage === "passages" ? stage + " " + passages : stage),
+      onProgress: ({ stage, passages }) => {
+        const place = stage === "passages" ? stage + " " + passages : stage;
+        console.log(place);
+        if (place === ${JSON.stringify(stop)}) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000);
+      },
     });
     console.log("finished");`;
   const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
