@@ -70,10 +70,9 @@ table { border-collapse: collapse; width: 100%; font-size: 15px; }
 th, td { padding: 9px 14px 9px 0; text-align: left; vertical-align: baseline; border-bottom: 1px solid var(--rule); }
 th { font-weight: 600; }
 thead th { color: var(--muted); font-size: 13px; font-weight: 500; }
-tbody th { white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; padding-left: 14px; }
 td .interval { color: var(--muted); font-size: 13px; white-space: nowrap; }
-td .note { white-space: normal; }
+td .note { display: block; }
 tr.group th { padding-top: 22px; color: var(--muted); font-weight: 500; font-size: 13px; }
 td.range, th.range { width: 21%; min-width: 150px; padding: 9px 0 9px 14px; }
 td.range { vertical-align: middle; }
@@ -139,8 +138,8 @@ const narrow = `
   #list { max-height: 300px; position: static; }
   td.range, th.range { display: none; }
   th, td { padding-right: 10px; font-size: 14px; }
-  td .interval { display: block; font-size: 12px; }
-  tbody th, td.number { white-space: normal; }
+  td .interval { display: block; font-size: 12px; white-space: normal; }
+  td.number { white-space: normal; }
   td.number, th.number { padding-left: 8px; padding-right: 0; }
   td.n, th.n { display: none; }
   label { flex: 1 1 130px; }
