@@ -71,8 +71,11 @@ describe.skipIf(!hasBrowser)(
         expect(requests).toEqual([address]);
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         expect(overflow).toBeLessThanOrEqual(0);
-        const cut = await page.evaluate(() =>
-          [...document.querySelectorAll(".scroll")].filter((box) => box.scrollWidth > box.clientWidth).length,
+        const cut = await page.evaluate(
+          () =>
+            Array.from(document.querySelectorAll(".scroll")).filter(
+              (box) => box.scrollWidth > box.clientWidth,
+            ).length,
         );
         expect(cut).toBe(0);
         const [light, dark] = ["rgb(251, 250, 248)", "rgb(20, 22, 26)"];

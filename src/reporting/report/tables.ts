@@ -56,11 +56,17 @@ const costMeasures: readonly Measure[] = [
   { metric: "rankerMs", label: "Waiting for the ranker, ms", isShare: false },
   { metric: "generatorTokens", label: "Tokens of the generator", isShare: false },
   { metric: "rankerTokens", label: "Tokens of the ranker", isShare: false },
-  { metric: "totalTokens", label: "Tokens written, and of the others", isShare: false },
+  { metric: "totalTokens", label: "Tokens with the other models", isShare: false },
   { metric: "totalDollars", label: "Dollars, without judging", isShare: false },
   { metric: "judgeTokens", label: "Tokens of judging", isShare: false },
   { metric: "judgeDollars", label: "Dollars of judging", isShare: false },
 ];
+
+/** An agent alone has no more tokens than those it wrote, which stand above. */
+function costsOf({ generatorTokens, rankerTokens }: Breakdown): readonly Measure[] {
+  const isAlone = generatorTokens === undefined && rankerTokens === undefined;
+  return costMeasures.filter(({ metric }) => !(isAlone && metric === "totalTokens"));
+}
 
 /** By both definitions of DeSA; less is better. */
 const deficiencyMeasures: readonly Measure[] = [
@@ -102,7 +108,7 @@ export function evaluationTable(content: BeforeAfter): Markup {
   const groups: readonly (readonly [string, readonly Row[]])[] = [
     ["Judged", second.overall.score ? judgeMeasures.map(overall) : []],
     ["Use of searches", second.overall.redundantSearches ? useMeasures.map(overall) : []],
-    ["What an answer took", second.overall.retrievalMs ? costMeasures.map(overall) : []],
+    ["What an answer took", second.overall.retrievalMs ? costsOf(second.overall).map(overall) : []],
     ["Deficiencies of searching", second.overall.anyDeficiency ? deficiencyMeasures.map(overall) : []],
     ["Exact match by hops", broken("byHops", "em", hops)],
     ["Searches by hops", broken("byHops", "searches", hops)],
