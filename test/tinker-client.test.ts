@@ -16,6 +16,7 @@ import type { TinkerEngine } from "../src/engine/tinker/tinker-engine.ts";
 import { openEmbeddedBackend } from "../src/serving/engine/embedded-backend.ts";
 import { createEngineApp } from "../src/serving/engine/engine-app.ts";
 import { testServer } from "../src/serving/engine/engine-server.fixture.ts";
+import type { Fetch } from "../src/shared/network-world.ts";
 import { testWorld } from "../src/shared/server.fixture.ts";
 
 const url = "http://127.0.0.1:8000";
@@ -58,9 +59,8 @@ async function worldOf(base: string) {
   const { service } = await testServer({ backend });
   onTestFinished(() => backend.close());
   const app = createEngineApp(service);
-  const ask = async (input: unknown, init?: RequestInit): Promise<Response> =>
-    await app.request(String(input), init);
-  return { ...testWorld(), fetch: ask as typeof fetch };
+  const ask: Fetch = async (url, init) => await app.request(String(url), init);
+  return { ...testWorld(), fetch: ask };
 }
 
 let latest: { readonly test: string | undefined; readonly world: ReturnType<typeof worldOf> } | undefined;

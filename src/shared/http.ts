@@ -5,7 +5,7 @@
  */
 import { ForagerError } from "../errors.ts";
 import { onAbort } from "./concurrency.ts";
-import type { NetworkWorld } from "./network-world.ts";
+import { connectTimeout, type FetchReply, type NetworkWorld } from "./network-world.ts";
 
 export interface HttpCall {
   readonly method: "GET" | "POST";
@@ -141,7 +141,7 @@ export async function exchange(
       redirect: "manual",
       signal: controller.signal,
     });
-    const text = await readText(response, policy);
+    const text = await readText(call.url, response, policy);
     isRead = true;
     const waitMs = retryAfterMs(response.headers.get("retry-after"), world.now());
     return { status: response.status, text, ...(waitMs !== undefined && { waitMs }) };
@@ -158,6 +158,14 @@ export async function exchange(
     if (!isRead) controller.abort();
   }
 }
+
+const neverConnected = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+  connectTimeout,
+]);
 
 /** A connection that failed; one that can never succeed is thrown. */
 function connectionFailure(cause: unknown, call: HttpCall, policy: HttpPolicy): Failure {
@@ -181,24 +189,28 @@ function connectionFailure(cause: unknown, call: HttpCall, policy: HttpPolicy): 
   }
   const advice =
     text === "ECONNREFUSED" ? "nothing listens there; start the server or correct the URL" : text;
-  const isLost = !["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"].includes(text);
+  const isLost = !neverConnected.has(text);
   return { failure: isLost ? `the connection broke (${text})` : `no connection: ${advice}`, isLost, cause };
 }
 
-async function readText(response: Response, { maxReplyBytes, error }: HttpPolicy): Promise<string> {
+async function readText(
+  url: string,
+  response: FetchReply,
+  { maxReplyBytes, error }: HttpPolicy,
+): Promise<string> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+  for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) {
     bytes += part.value.byteLength;
     if (bytes > maxReplyBytes)
-      throw new error(
-        `${shownUrl(response.url)}: expected a reply of at most ${maxReplyBytes} bytes, got more`,
-      );
+      throw new error(`${shownUrl(url)}: expected a reply of at most ${maxReplyBytes} bytes, got more`);
     chunks.push(part.value);
   }
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  return decoder.decode(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
 }
+
+const decoder = new TextDecoder();
 
 function waitBefore(
   attempt: number,

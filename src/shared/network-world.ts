@@ -5,8 +5,39 @@
  */
 import { ConfigError } from "../errors.ts";
 
+/** What is used of `fetch`, which the global one does as well (`persistent-fetch.ts`). */
+export type Fetch = (url: string | URL, init: FetchInit) => Promise<FetchReply>;
+
+export interface FetchInit {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Redirects are never followed unseen. */
+  readonly redirect: "manual";
+  readonly signal?: AbortSignal;
+}
+
+export interface FetchReply {
+  readonly status: number;
+  /** A status of 200 to 299. */
+  readonly ok: boolean;
+  readonly headers: { get(name: string): string | null };
+  /** The bytes in parts; null: there are none. */
+  readonly body: { getReader(): { read(): Promise<BodyPart> } } | null;
+  arrayBuffer(): Promise<ArrayBuffer>;
+}
+
+export interface BodyPart {
+  readonly done: boolean;
+  /** Absent when done. */
+  readonly value?: Uint8Array | undefined;
+}
+
+/** The code of an error for a connection that did not come about in time, so that the request was surely not served. */
+export const connectTimeout = "FORAGER_CONNECT_TIMEOUT";
+
 export interface NetworkWorld {
-  readonly fetch: typeof fetch;
+  readonly fetch: Fetch;
   /** Milliseconds since 1970. */
   now(): number;
   /** Resolves after `ms` milliseconds; rejects with the signal's reason when aborted. */

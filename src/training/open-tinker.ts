@@ -11,6 +11,7 @@ import type { TinkerEngine } from "../engine/tinker/tinker-engine.ts";
 import type { TinkerOptions } from "../engine/tinker/tinker-options.ts";
 import { ConfigError, EngineError } from "../errors.ts";
 import { exists } from "../shared/files.ts";
+import type { NetworkWorld } from "../shared/network-world.ts";
 import type { WritableTokenizer } from "../tokenizer/tokenizer-file.ts";
 import type { Watcher } from "./hub-settings.ts";
 import { processWorld } from "./world.ts";
@@ -37,7 +38,7 @@ export async function openTinker(
   const { Session } = await import("../engine/tinker/session.ts");
   const { TinkerEngine } = await import("../engine/tinker/tinker-engine.ts");
   const { probe, serverModel } = await import("../engine/tinker/probe.ts");
-  const connection = new Connection(options, processWorld(setting));
+  const connection = new Connection(options, await engineWorld(setting));
   note?.(`connecting to ${connection.profile.title} at ${connection.url}`);
   const notePath = folder === undefined ? {} : { note: join(folder, noteFile) };
   const session = await Session.open(connection, { seed: seed % 2 ** 31, ...notePath }, signal ?? undefined);
@@ -73,6 +74,12 @@ export async function openTinker(
   }
 }
 
+/** Thousands of small calls a second go over connections that are kept. */
+async function engineWorld(setting: Watcher): Promise<NetworkWorld> {
+  const { persistentFetch } = await import("../shared/persistent-fetch.ts");
+  return { ...processWorld(setting), fetch: persistentFetch() };
+}
+
 /** What the probe says of a server alone, without a recipe. Throws `EngineError`, `ConfigError`, or the signal's reason. */
 export async function examineServer(
   options: TinkerOptions,
@@ -81,7 +88,7 @@ export async function examineServer(
   const { Connection } = await import("../engine/tinker/connection.ts");
   const { Session } = await import("../engine/tinker/session.ts");
   const { probe, serverModel } = await import("../engine/tinker/probe.ts");
-  const connection = new Connection(options, processWorld(setting));
+  const connection = new Connection(options, await engineWorld(setting));
   const session = await Session.open(connection, { seed: 1 }, setting.signal ?? undefined);
   try {
     const { name: baseModel } = await serverModel(connection, options.baseModel);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Datum } from "../../algorithm/datum.ts";
 import { EngineError, type EngineErrorKind, PolicyError } from "../../errors.ts";
+import { persistentFetch } from "../../shared/persistent-fetch.ts";
 import { type Answer, cutOff, silence, testWorld } from "../../shared/server.fixture.ts";
 import { randomDatum, tinyTokenizer } from "../engine.fixture.ts";
 import { Connection } from "./connection.ts";
@@ -34,7 +35,7 @@ async function opened(server: TinkerServerOptions = {}, setting: EngineSetting =
     ...server,
     ...(setting.profile && { profile: setting.profile }),
   });
-  const world = testWorld({ KEY: "tml-secret-key" });
+  const world = { ...testWorld({ KEY: "tml-secret-key" }), fetch: persistentFetch() };
   const engine = await openTinkerEngine(started.url, { world, ...setting });
   onTestFinished(() => engine.close());
   return { server: started, engine, world };

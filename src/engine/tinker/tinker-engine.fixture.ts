@@ -1,5 +1,6 @@
 /** For tests: an engine on a server that plays a profile, with waiting that takes no time. */
 import type { NetworkWorld } from "../../shared/network-world.ts";
+import { persistentFetch } from "../../shared/persistent-fetch.ts";
 import { testWorld } from "../../shared/server.fixture.ts";
 import { tinyTokenizer } from "../engine.fixture.ts";
 import { Connection } from "./connection.ts";
@@ -7,6 +8,8 @@ import type { ProfileName } from "./profiles.ts";
 import { Session } from "./session.ts";
 import { TinkerEngine } from "./tinker-engine.ts";
 import { type TinkerOptions, tinkerOptionsSchema } from "./tinker-options.ts";
+
+const sharedFetch = persistentFetch();
 
 /** Options for `url`, with their defaults. */
 export function tinkerOptions(url: string, given: Readonly<Record<string, unknown>> = {}): TinkerOptions {
@@ -28,7 +31,7 @@ export async function openTinkerEngine(url: string, setting: EngineSetting = {})
     profile = "forager",
     seed = 1,
     options = {},
-    world = testWorld(),
+    world = { ...testWorld(), fetch: sharedFetch },
     note,
     baseModel = "tiny",
   } = setting;

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { corpusHash } from "../../corpus/corpus-hash.ts";
 import type { Passage } from "../../corpus/passage.ts";
 import { ConfigError, RetrieverError } from "../../errors.ts";
+import type { Fetch } from "../../shared/network-world.ts";
 import { cutOff, deadUrl, startServer, testWorld } from "../../shared/server.fixture.ts";
 import { buildBm25Index } from "../lexical/bm25.ts";
 import { describeRetriever } from "../retriever.suite.ts";
@@ -274,8 +275,7 @@ async function served(passages: readonly Passage[]): Promise<Retriever> {
   });
   const world = {
     ...testWorld(),
-    fetch: ((url: string, init: RequestInit) =>
-      fetch(url.replace("http://corpus.test", server.url), init)) as typeof fetch,
+    fetch: ((url, init) => fetch(String(url).replace("http://corpus.test", server.url), init)) as Fetch,
   };
   const retriever = await createRemoteRetriever(optionsFor("http://corpus.test"), world);
   expect(retriever.identity.corpusHash).toBe(corpusHash(passages));
