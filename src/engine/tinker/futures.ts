@@ -7,7 +7,7 @@ import type { EngineError } from "../../errors.ts";
 import type { HttpReply } from "../../shared/http.ts";
 import type { Connection } from "./connection.ts";
 import { detailOf, judge, type Trouble } from "./trouble.ts";
-import { failedSchema, tryAgainSchema } from "./wire.ts";
+import { type Acknowledged, failedSchema, tryAgainSchema } from "./wire.ts";
 
 /** A poll that came back sooner than this was not held; asking at once would flood the server. */
 const heldMs = 200;
@@ -19,6 +19,19 @@ export interface Waiting {
   readonly path: string;
   readonly requestId: string;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** The result that an acknowledgement has with it, or else promises. Throws as `retrieve`. */
+export async function settle(
+  connection: Connection,
+  { path, acknowledged, signal }: Omit<Waiting, "requestId"> & { readonly acknowledged: Acknowledged },
+): Promise<unknown> {
+  const { answer, request_id: requestId } = acknowledged;
+  if (answer === undefined) return await retrieve(connection, { path, requestId, signal });
+  const read = readResult(answer);
+  if (read.state === "done") return read.result;
+  if (read.state === "failed") throw connection.error({ path }, read.what, read.kind);
+  return await retrieve(connection, { path, requestId, signal });
 }
 
 /** The result of a call. Throws `EngineError` (`gone` where the server does not have it any more), or the signal's reason. */
@@ -42,7 +55,7 @@ export async function retrieve(connection: Connection, waiting: Waiting): Promis
     } as const;
     const outcome = await connection.attempt(call);
     const answer = readAnswer(outcome);
-    if ("result" in answer) return answer.result;
+    if (answer.state === "done") return answer.result;
     if (world.now() - started > options.resultTimeoutMs)
       throw connection.error(
         waiting,
@@ -86,7 +99,7 @@ function requireReadable(
 }
 
 type Answer =
-  | { readonly result: unknown }
+  | { readonly state: "done"; readonly result: unknown }
   | { readonly state: "open" }
   | { readonly state: "metadata" }
   | { readonly state: "failed"; readonly what: string; readonly kind: EngineError["kind"] }
@@ -99,12 +112,16 @@ function readAnswer(outcome: Parameters<typeof judge>[0]): Answer {
   const judged = judge(outcome);
   if (!("json" in judged))
     return judged.passes ? { state: "trouble", trouble: judged } : failure(outcome as HttpReply, judged);
-  const result = judged.json;
+  return readResult(judged.json);
+}
+
+/** What the JSON of a successful answer says. */
+function readResult(result: unknown): Answer {
   if (tryAgainSchema.safeParse(result).success) return { state: "open" };
   if ((result as { readonly status?: unknown } | null)?.status === "complete_metadata")
     return { state: "metadata" };
   const failed = failedSchema.safeParse(result);
-  if (!failed.success) return { result };
+  if (!failed.success) return { state: "done", result };
   const { error, category } = failed.data;
   return {
     state: "failed",

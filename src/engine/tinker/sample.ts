@@ -103,26 +103,44 @@ function cut(
   { stop }: SamplingOptions,
   { tokenizer, maxTokens }: { readonly tokenizer: Tokenizer; readonly maxTokens: number },
 ): Ended {
+  const { vocabularySize } = tokenizer;
   const ends = new Set(endIds(tokenizer));
-  const reach = Math.max(0, ...stop.map((text) => Buffer.byteLength(text)));
-  for (const [index, id] of tokens.entries()) {
-    const upTo = (reason: FinishReason): Ended => ({
-      tokens: tokens.slice(0, index + 1),
-      finishReason: reason,
-    });
-    if (id >= tokenizer.vocabularySize)
-      throw new PolicyError(
-        `the server sampled the id ${id}, the tokenizer has ${tokenizer.vocabularySize}; use the tokenizer that belongs to the model (engine.tokenizer)`,
-      );
-    if (ends.has(id)) return upTo("endOfText");
-    // One token more than the text has bytes, since some tokenizers drop a space at the start of what they decode.
-    const tail =
-      stop.length === 0 ? "" : tokenizer.decode(tokens.slice(Math.max(0, index - reach), index + 1));
-    if (stop.some((text) => tail.includes(text))) return upTo("stop");
-    if (index + 1 === maxTokens) return upTo("length");
-  }
+  const special = tokens.findIndex((id) => ends.has(id) || id >= vocabularySize);
+  const isFull = special < 0 ? tokens.length >= maxTokens : special >= maxTokens;
+  const written = tokens.slice(0, isFull ? maxTokens : special < 0 ? tokens.length : special);
+  const stopAt = firstStop(written, stop, tokenizer);
+  if (stopAt !== undefined) return { tokens: written.slice(0, stopAt), finishReason: "stop" };
+  if (isFull) return { tokens: written, finishReason: "length" };
+  const id = tokens[special];
+  if (id !== undefined && id >= vocabularySize)
+    throw new PolicyError(
+      `the server sampled the id ${id}, the tokenizer has ${vocabularySize}; use the tokenizer that belongs to the model (engine.tokenizer)`,
+    );
+  if (id !== undefined) return { tokens: tokens.slice(0, special + 1), finishReason: "endOfText" };
   if (tokens.length > 0 && stop_reason === "length") return { tokens, finishReason: "length" };
   throw new PolicyError(
     `the server ended a completion after ${tokens.length} tokens, of which the last (${tokens.at(-1) ?? "none"}) ends nothing here; use the tokenizer that belongs to the model (engine.tokenizer)`,
   );
+}
+
+/**
+ * How many tokens it takes to complete the first stop text. Each token is looked at only where the text before the last token
+ * holds one, since a server stops there by itself.
+ */
+function firstStop(
+  tokens: readonly number[],
+  stop: readonly string[],
+  tokenizer: Tokenizer,
+): number | undefined {
+  const holdsStop = (part: readonly number[]): boolean => {
+    const text = tokenizer.decode(part);
+    return stop.some((one) => text.includes(one));
+  };
+  if (stop.length === 0 || tokens.length === 0) return undefined;
+  const first = holdsStop(tokens.slice(0, -1)) ? 0 : tokens.length - 1;
+  const reach = Math.max(...stop.map((text) => Buffer.byteLength(text)));
+  for (let index = first; index < tokens.length; index++)
+    // One token more than the text has bytes, since some tokenizers drop a space at the start of what they decode.
+    if (holdsStop(tokens.slice(Math.max(0, index - reach), index + 1))) return index + 1;
+  return undefined;
 }

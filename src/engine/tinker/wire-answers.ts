@@ -7,7 +7,14 @@ import { metadata, numbers, optionalText, tokenIds } from "./wire-values.ts";
 
 const messages = { info_message: optionalText, warning_message: optionalText, error_message: optionalText };
 
-export const pendingSchema = z.object({ request_id: z.string(), model_id: z.string().optional() });
+export const pendingSchema = z.object({
+  request_id: z.string(),
+  model_id: z.string().optional(),
+  /** Ours alone, for `Prefer: wait`: what `retrieve_future` would answer, where it is there already. */
+  answer: z.unknown().optional(),
+});
+
+export type Acknowledged = z.infer<typeof pendingSchema>;
 
 /** Not ready yet: SkyRL answers 408 instead. Ask again at once after a long poll. */
 export const tryAgainSchema = z.object({

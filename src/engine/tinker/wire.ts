@@ -8,6 +8,7 @@ import { z } from "zod";
 import { metadata, numbers, optionalText, tokenIds } from "./wire-values.ts";
 
 export {
+  type Acknowledged,
   type AnswerPath,
   answerSchemas,
   errorSchema,

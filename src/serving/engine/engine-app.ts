@@ -14,6 +14,7 @@ import { samplingCalls } from "./calls/sampling-calls.ts";
 import { sessionCalls } from "./calls/session-calls.ts";
 import { trainingCalls } from "./calls/training-calls.ts";
 import type { EngineService } from "./engine-service.ts";
+import { preferredWaitMs, withOutcome } from "./immediate-outcome.ts";
 import { bodyIssues, InvalidBody } from "./invalid-body.ts";
 import { restRoutes } from "./rest-routes.ts";
 
@@ -79,6 +80,7 @@ async function answerCall<Path extends RequestPath>(
   requireJson(request.headers);
   const most = service.parts.limits.bodyBytes;
   const { body, bytes, hash = "" } = await readBody(request, { most, budget, signal, wantsHash: true });
+  let acknowledged: object;
   try {
     const parsed = requestSchemas[path].safeParse(body);
     if (!parsed.success) {
@@ -89,10 +91,13 @@ async function answerCall<Path extends RequestPath>(
     const context: CallContext = { service, signal, arrival: { kind: path, hash, bytes, idempotencyKey } };
     // The table has for each path the call that takes what its schema gives, which types cannot follow.
     const call = calls[path] as (body: unknown, context: CallContext) => Promise<object>;
-    return jsonAnswer(await call(parsed.data, context));
+    acknowledged = await call(parsed.data, context);
   } finally {
     budget.giveBack(bytes);
   }
+  const waitMs = path === "retrieve_future" ? 0 : preferredWaitMs(request.headers);
+  if (waitMs === 0) return jsonAnswer(acknowledged);
+  return jsonAnswer(await withOutcome(acknowledged, { service, signal, waitMs }));
 }
 
 /** Throws `HttpError` (415) for the other dialect of the protocol. */
