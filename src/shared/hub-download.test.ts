@@ -4,7 +4,16 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { downloadModel, HubError, type HubOptions } from "./hub.ts";
 import { writeWhole } from "./hub-download.ts";
-import { content, gitHash, type Host, redirectTo, serve, startHost, token } from "./hub-server.fixture.ts";
+import {
+  content,
+  gitHash,
+  type Host,
+  redirectTo,
+  serve,
+  sha256,
+  startHost,
+  token,
+} from "./hub-server.fixture.ts";
 
 const model = { repository: "owner/name", revision: "main" };
 const path = "/owner/name/resolve/main/model.onnx";
@@ -125,6 +134,23 @@ describe("a file of a model", () => {
     const folder = await get();
     await expectContent(folder);
     expect(hub.seen.at(-1)?.range).toMatch(/^bytes=[1-9]/);
+  });
+
+  test("that breaks off before what came of it is looked at goes on like any other", async () => {
+    hub.handle = (request, response) => {
+      response.setHeader("etag", `"${sha256}"`);
+      serve(response, request.headers.range, hub.seen.length === 1 ? 100_000 : undefined);
+    };
+    // The first question of the second attempt is one whose answer is not wanted: the rest is asked for.
+    const asked: typeof fetch = async (url, init) => {
+      const response = await fetch(url, init);
+      if (hub.seen.length !== 2) return response;
+      await response.body?.cancel();
+      const broken = new ReadableStream({ start: (sink) => sink.error(new TypeError("terminated")) });
+      return new Response(broken, { status: response.status, headers: response.headers });
+    };
+    await expectContent(await get({ fetch: asked }));
+    expect(hub.seen.map(({ range }) => range === undefined)).toEqual([true, true, false]);
   });
 
   test.each([

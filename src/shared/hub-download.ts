@@ -9,7 +9,15 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { exists, fileError } from "./files.ts";
-import { type Answer, askForFile, type Declared, HubError, type HubFailure, shown } from "./hub-http.ts";
+import {
+  type Answer,
+  askForFile,
+  type Declared,
+  dropBody,
+  HubError,
+  type HubFailure,
+  shown,
+} from "./hub-http.ts";
 
 export interface DownloadOptions {
   /** Access token; sent to the hub itself only. */
@@ -177,7 +185,7 @@ function brokenOff({ url, bytes }: Partial, total: number | undefined, cause?: u
 
 /** Nothing is left to send (416): right when the partial file is complete. */
 async function rest(partial: Partial, response: Response, total: number | undefined): Promise<void> {
-  await response.body?.cancel();
+  await dropBody(response);
   partial.bytes = (await stat(partial.path)).size;
   if (partial.bytes === total) return;
   await rm(partial.path, { force: true });
@@ -196,7 +204,7 @@ async function continuedFrom(
   const [, start, whole] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(range) ?? [];
   if (Number(start) === size && (total === undefined || whole === "*" || Number(whole) === total))
     return size;
-  await response.body?.cancel();
+  await dropBody(response);
   throw await wrongLength(partial, `asked for the bytes from ${size} of ${total ?? "?"}, it sent "${range}"`);
 }
 
@@ -204,7 +212,7 @@ async function checkDeclared(partial: Partial, response: Response, total: number
   if (response.headers.has("content-encoding")) return;
   const length = response.headers.get("content-length");
   if (length === null || total === undefined || Number(length) === total) return;
-  await response.body?.cancel();
+  await dropBody(response);
   throw await wrongLength(partial, `the hub says that it has ${total} bytes, ${length} were announced`);
 }
 

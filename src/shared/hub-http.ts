@@ -74,20 +74,25 @@ export async function askForFile(request: Request): Promise<Answer> {
     if (isHub) declared = declaredBy(response, declared);
     const location = response.headers.get("location");
     if (response.status >= 300 && response.status < 400 && location !== null) {
-      await response.body?.cancel();
+      await dropBody(response);
       url = redirected(url, location);
       continue;
     }
     if (response.status === 416) return { response, declared };
     if (!response.ok) {
-      await response.body?.cancel();
+      await dropBody(response);
       throw failureOf(response, request);
     }
     const isLate = start === 0 && declared.tag !== undefined && (await request.startAt(declared.tag)) > 0;
     if (!isLate) return { response, declared };
-    await response.body?.cancel(); // the tag came with the file itself: ask again for the rest of it
+    await dropBody(response); // the tag came with the file itself: ask again for the rest of it
   }
   throw new HubError("refused", `${shown(request.url)} leads from one address to the next without end`);
+}
+
+/** Ends an answer whose body is not wanted; one that broke off already is ended as well. */
+export async function dropBody({ body }: Response): Promise<void> {
+  await body?.cancel().catch(() => undefined);
 }
 
 async function send(
