@@ -60,7 +60,19 @@ export interface Engine {
   critic?(options: CriticOptions): Promise<Critic>;
   /** What the contract of a run says of an engine elsewhere: the server and what it was found to do; absent: it is in this process. */
   describe?(): Readonly<Record<string, unknown>>;
+  /** What an engine elsewhere had to ask for again since it was opened; absent: it is in this process. */
+  readonly counts?: EngineCounts;
   close(): Promise<void>;
+}
+
+/** What went wrong on the way to an engine elsewhere and was made up for. */
+export interface EngineCounts {
+  /** Calls that were sent again. */
+  readonly retries: number;
+  /** Polls that ended without a result: the long wait of a slow one, or an error that passed. */
+  readonly polls: number;
+  /** Samples that were asked for anew because their result was gone. */
+  readonly resampled: number;
 }
 
 export interface ReferencePolicy {

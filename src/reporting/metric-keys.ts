@@ -113,6 +113,15 @@ const described = {
     "count",
     "Failures of retriever or policy after which an episode was played again, at most `episodeRetries` times each.",
   ],
+  "engine/retries": [
+    "count",
+    "Calls of an engine elsewhere that were sent again after an error that passed, since the row before; with `engine.type: tinker` only.",
+  ],
+  "engine/polls": ["count", "Polls of such an engine that ended without a result, likewise."],
+  "engine/resampled": [
+    "count",
+    "Samples that were asked for anew since the server had lost their result, likewise.",
+  ],
   "staleness/mean": [
     "steps",
     "Steps by which the weights that sampled were older than those that are trained, mean over sampled tokens; with `maxStaleness` only.",

@@ -87,6 +87,8 @@ export function createPace(
   };
 }
 
+const neverAborts = new AbortController().signal;
+
 export interface Together {
   /** Most tasks at once. */
   readonly concurrency: number;
@@ -99,6 +101,9 @@ export async function runTogether<T>(
   { concurrency, signal }: Together,
 ): Promise<T[]> {
   signal?.throwIfAborted();
+  const [only] = tasks;
+  // Nobody is there to be aborted by its failure.
+  if (only !== undefined && tasks.length === 1) return [await only(signal ?? neverAborts)];
   const group = new AbortController();
   const forget = onAbort(signal, () => group.abort(signal?.reason));
   const results = new Array<T>(tasks.length);

@@ -11,6 +11,7 @@ import { profiles } from "../engine/tinker/profiles.ts";
 import { TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
+import { EngineMetrics } from "./engine-metrics.ts";
 import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
 import { evaluatedStage, stageLength, stepsBefore, totalSteps } from "./position.ts";
@@ -32,6 +33,7 @@ export class Training {
   readonly #parts: TrainingParts;
   readonly #checkpoints: TrainingCheckpoints;
   readonly #evaluation: TrainingEvaluation;
+  readonly #engineMetrics: EngineMetrics;
   /** Of the stage under way: its critic, its frozen policy, and the steps from which its schedule goes on. */
   #stage: Pick<Lesson, "critic" | "reference" | "stepsCarried" | "ranker"> = {};
   /** Of the stage under way, where it samples ahead of training. */
@@ -40,6 +42,7 @@ export class Training {
   constructor(input: TrainingInput, parts: TrainingParts) {
     this.#input = input;
     this.#parts = parts;
+    this.#engineMetrics = new EngineMetrics(parts.engine);
     this.#checkpoints = new TrainingCheckpoints(input.recipe, parts);
     this.#evaluation = new TrainingEvaluation(input, parts, this.#checkpoints);
   }
@@ -197,7 +200,11 @@ export class Training {
   ): Promise<MetricRow> {
     const { recipe, reporter } = this.#input;
     const row = history.at(-1) as MetricRow;
-    const measured: MetricRow = { ...row, "memory/peakBytes": process.resourceUsage().maxRSS * 1024 };
+    const measured: MetricRow = {
+      ...row,
+      ...this.#engineMetrics.take(),
+      "memory/peakBytes": process.resourceUsage().maxRSS * 1024,
+    };
     // The row first: a kill before the checkpoint leaves a row too many, which resuming drops, and never one too few.
     await this.#parts.run.appendMetrics(measured);
     const complete = await this.#evaluation.afterStep(stage, measured);

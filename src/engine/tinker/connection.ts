@@ -7,6 +7,7 @@ import { EngineError, type EngineErrorKind } from "../../errors.ts";
 import { endpointOf } from "../../shared/endpoint.ts";
 import { exchange, type Failure, type HttpReply, redact } from "../../shared/http.ts";
 import type { NetworkWorld } from "../../shared/network-world.ts";
+import type { EngineCounts } from "../engine.ts";
 import { type Profile, profiles } from "./profiles.ts";
 import type { TinkerOptions } from "./tinker-options.ts";
 import { judge, type Trouble } from "./trouble.ts";
@@ -25,18 +26,10 @@ export interface Call {
   /** The same for every attempt at one request. */
   readonly idempotencyKey?: string;
   readonly timeoutMs?: number;
+  /** Seconds that the server should rather wait for the outcome than promise it (`Prefer: wait`), which not every server can. */
+  readonly waitSeconds?: number;
   /** Stops waiting; the call then throws its reason. */
   readonly signal?: AbortSignal | undefined;
-}
-
-/** What went wrong and was made up for since the connection was opened. */
-export interface ConnectionCounts {
-  /** Attempts that were sent again. */
-  readonly retries: number;
-  /** Polls that ended without a result: the long wait of a slow one, or an error that passed. */
-  readonly polls: number;
-  /** Samples that were asked for anew because their result was gone. */
-  readonly resampled: number;
 }
 
 const maxReplyBytes = 1 << 30;
@@ -67,17 +60,17 @@ export class Connection {
     this.#secrets = endpoint.secrets;
   }
 
-  get counts(): ConnectionCounts {
+  get counts(): EngineCounts {
     return { ...this.#counts };
   }
 
-  count(what: keyof ConnectionCounts): void {
+  count(what: keyof EngineCounts): void {
     this.#counts[what]++;
   }
 
   /** One attempt: the reply, whatever its status, or why there was none. */
   async attempt(call: Call): Promise<HttpReply | Failure> {
-    const { method = "POST", path, body, idempotencyKey, signal } = call;
+    const { method = "POST", path, body, idempotencyKey, waitSeconds, signal } = call;
     // What cannot be sent again is waited for longer.
     const timeoutMs = call.timeoutMs ?? (call.repeat === "always" ? 60_000 : 240_000);
     return await exchange(
@@ -87,6 +80,7 @@ export class Connection {
         headers: {
           ...this.#headers,
           ...(idempotencyKey !== undefined && { "x-idempotency-key": idempotencyKey }),
+          ...(waitSeconds !== undefined && { prefer: `wait=${waitSeconds}` }),
         },
         ...(method === "POST" && { body: body ?? {} }),
       },

@@ -7,11 +7,19 @@ import type { Loss } from "../../algorithm/loss.ts";
 import { assert, EngineError } from "../../errors.ts";
 import type { Policy } from "../../rollout/policy.ts";
 import { createLimiter, type Limiter } from "../../shared/concurrency.ts";
+import { JoinedSignals } from "../../shared/joined-signals.ts";
 import { type WritableTokenizer, writeTokenizer } from "../../tokenizer/tokenizer-file.ts";
-import type { AdamOptions, Engine, LossReport, ReferencePolicy, StepReport } from "../engine.ts";
+import type {
+  AdamOptions,
+  Engine,
+  EngineCounts,
+  LossReport,
+  ReferencePolicy,
+  StepReport,
+} from "../engine.ts";
 import type { BaseLocation } from "../lora-base.ts";
 import { fetchAdapters } from "./adapter-archive.ts";
-import type { Connection, ConnectionCounts } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { carriedBatch, directBatch, isDirect } from "./loss-plan.ts";
 import { reportOf } from "./loss-report.ts";
 import { optimStep } from "./optim-step.ts";
@@ -46,6 +54,7 @@ export class TinkerEngine implements Engine {
   readonly #parts: TinkerParts;
   readonly #connection: Connection;
   readonly #limiter: Limiter;
+  readonly #stopping: JoinedSignals;
   readonly #samplers: SamplerSource;
   #model: RemoteModel;
   /** Batches since the last step, where the server divides by their number. */
@@ -62,6 +71,7 @@ export class TinkerEngine implements Engine {
     this.tokenizer = parts.tokenizer;
     this.contextLength = parts.contextLength;
     this.#limiter = createLimiter(this.#connection.options.concurrency);
+    this.#stopping = new JoinedSignals(parts.session.signal);
   }
 
   /** An engine with a fresh model on the server; it closes the session. Throws `EngineError`. */
@@ -76,14 +86,13 @@ export class TinkerEngine implements Engine {
     return { type: "tinker", url, profile: profile.name, baseModel, rank, ...(probe && { probe }) };
   }
 
-  /** What went wrong and was made up for so far. */
-  get counts(): ConnectionCounts {
+  get counts(): EngineCounts {
     return this.#connection.counts;
   }
 
   policy(): Policy {
     const { tokenizer, contextLength } = this;
-    const { session, baseModel } = this.#parts;
+    const { baseModel } = this.#parts;
     return new TinkerPolicy({
       connection: this.#connection,
       tokenizer,
@@ -91,7 +100,7 @@ export class TinkerEngine implements Engine {
       limiter: this.#limiter,
       model: `${baseModel} at ${this.#connection.url}`,
       samplers: this.#samplers,
-      closed: session.signal,
+      stopping: this.#stopping,
     });
   }
 

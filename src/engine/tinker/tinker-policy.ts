@@ -5,11 +5,12 @@
  */
 import { EngineError, PolicyError } from "../../errors.ts";
 import type { Completion, Context, Policy, PolicyIdentity, SamplingOptions } from "../../rollout/policy.ts";
-import { type Limiter, onAbort, runTogether } from "../../shared/concurrency.ts";
+import { type Limiter, runTogether } from "../../shared/concurrency.ts";
+import type { JoinedSignals } from "../../shared/joined-signals.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
 import { readAnswer } from "./answers.ts";
 import type { Connection } from "./connection.ts";
-import { retrieve } from "./futures.ts";
+import { settle } from "./futures.ts";
 import { completionOf, samplingParams } from "./sample.ts";
 import type { Sampler, SamplerSource } from "./sampler-source.ts";
 import { pendingSchema, type WireAnswer, type WireRequest } from "./wire.ts";
@@ -21,8 +22,8 @@ export interface PolicyParts {
   readonly limiter: Limiter;
   readonly model: string;
   readonly samplers: SamplerSource;
-  /** Aborts when the engine is closed. */
-  readonly closed: AbortSignal;
+  /** Of signals that also abort when the engine is closed. */
+  readonly stopping: JoinedSignals;
 }
 
 export class TinkerPolicy implements Policy {
@@ -53,8 +54,8 @@ export class TinkerPolicy implements Policy {
     signal?.throwIfAborted();
     if (contexts.length === 0) return [];
     const asked = contexts.map((context) => this.#ask(context, options));
-    const { limiter, closed } = this.#parts;
-    const stopping = eitherOf(signal, closed);
+    const { limiter, stopping: signals } = this.#parts;
+    const stopping = signals.take(signal);
     try {
       const sampler = await this.#open();
       const tasks = asked.map(
@@ -67,7 +68,7 @@ export class TinkerPolicy implements Policy {
         ? new PolicyError(error.message, { cause: error })
         : error;
     } finally {
-      stopping.forget();
+      stopping.giveBack();
     }
   }
 
@@ -110,7 +111,7 @@ export class TinkerPolicy implements Policy {
         body: {
           sampling_session_id: sampler.sessionId,
           num_samples: 1,
-          prompt: { chunks: [{ type: "encoded_text", tokens: [...prompt] }] },
+          prompt: { chunks: [{ type: "encoded_text", tokens: prompt }] },
           sampling_params: params,
           prompt_logprobs: false,
           type: "sample",
@@ -127,19 +128,6 @@ export class TinkerPolicy implements Policy {
   }
 }
 
-/** Aborts with either. `AbortSignal.any` would hold on to what lives as long as the engine. */
-function eitherOf(one: AbortSignal | undefined, other: AbortSignal) {
-  const controller = new AbortController();
-  if (other.aborted) controller.abort(other.reason);
-  const forgets = [one, other].map((signal) => onAbort(signal, () => controller.abort(signal?.reason)));
-  return {
-    signal: controller.signal,
-    forget: () => {
-      for (const forget of forgets) forget();
-    },
-  };
-}
-
 interface Ask {
   readonly context: Context;
   readonly options: SamplingOptions;
@@ -152,6 +140,9 @@ interface Ask {
 function isOfTheSample({ kind }: EngineError): boolean {
   return kind === "rejected" || kind === "failed" || kind === "malformed" || kind === "lost";
 }
+
+/** Seconds; well below the time limit of a call, after which it is sent again. */
+const preferredWait = 20;
 
 export interface SampleCall {
   readonly body: Omit<WireRequest<"asample">, "seq_id">;
@@ -166,7 +157,13 @@ export async function sample(
 ): Promise<WireAnswer<"asample">> {
   const path = "asample";
   for (let attempt = 0; ; attempt++) {
-    const call = { path, body: { ...body, seq_id: seqId() }, repeat: "always", signal } as const;
+    const call = {
+      path,
+      body: { ...body, seq_id: seqId() },
+      repeat: "always",
+      waitSeconds: preferredWait,
+      signal,
+    } as const;
     const posted = pendingSchema.safeParse(await connection.call(call));
     if (!posted.success)
       throw connection.error(
@@ -175,8 +172,8 @@ export async function sample(
         "malformed",
       );
     try {
-      const requestId = posted.data.request_id;
-      return readAnswer(connection, path, await retrieve(connection, { path, requestId, signal }));
+      const acknowledged = posted.data;
+      return readAnswer(connection, path, await settle(connection, { path, acknowledged, signal }));
     } catch (error) {
       const isLost = error instanceof EngineError && ["gone", "failed", "lost"].includes(error.kind);
       if (!isLost || attempt >= connection.options.retries) throw error;
