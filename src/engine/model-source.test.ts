@@ -47,6 +47,20 @@ test.each(["llama3", "qwen2"])("a model of the hub comes whole, in shards or not
   expect(asked).toHaveLength(count);
 });
 
+test("a model of the hub that is not supported is refused before its weights come", async () => {
+  const cacheFolder = await mkdtemp(join(tmpdir(), "forager-hub-"));
+  onTestFinished(() => rm(cacheFolder, { recursive: true, force: true }));
+  const asked: string[] = [];
+  const serve = fakeHub("llama3", asked);
+  const gemma: typeof fetch = async (input) =>
+    String(input).endsWith("config.json")
+      ? new Response('{"model_type":"gemma3"}', { headers: { "x-repo-commit": "a".repeat(40) } })
+      : await serve(input);
+  const hub = { endpoint: "https://hub.invalid", cacheFolder, retries: 0, fetch: gemma };
+  await expect(locateModel("hf:owner/name", hub)).rejects.toThrow(/only models of the families llama/);
+  expect(asked.some((path) => path.includes("safetensors"))).toBe(false);
+});
+
 /** Serves the files of a golden model, and the tokenizer of another. */
 function fakeHub(family: string, asked: string[]): typeof fetch {
   return async (input) => {

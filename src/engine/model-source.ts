@@ -13,6 +13,7 @@ import {
   parseHubReference,
   type WantedFile,
 } from "../shared/hub.ts";
+import { readModelConfig } from "./checkpoint.ts";
 import { findKnownModel, knownModels } from "./known-models.ts";
 import { indexFile, readShardNames, weightsFile } from "./sharded-safetensors.ts";
 
@@ -34,7 +35,8 @@ export function parseModelSource(text: string): ModelSource {
 
 /**
  * The folder or file of a model on this machine. A path wins over a short name that is spelt alike. Throws `FileError`
- * for a path that is not there and for a hub's model without `hub`, or what the download throws.
+ * for a path that is not there and for a hub's model without `hub`, `CheckpointError` for a hub's model that is not
+ * supported, or what the download throws.
  */
 export async function locateModel(text: string, hub?: HubOptions): Promise<string> {
   return await locate(text, hub, downloadWeights);
@@ -74,10 +76,10 @@ const described: readonly WantedFile[] = [
   { anyOf: ["generation_config.json"], optional: true },
 ];
 
-/** Downloads a whole model into the hub's cache; returns its folder. */
+/** Downloads a whole model into the hub's cache; returns its folder. One that is not supported is refused before its weights come. */
 async function downloadWeights(reference: HubReference, hub: HubOptions): Promise<string> {
-  const weights = { anyOf: [weightsFile, indexFile] };
-  const folder = await downloadModel(reference, [...described, weights], hub);
+  await readModelConfig(await downloadModel(reference, described, hub));
+  const folder = await downloadModel(reference, [{ anyOf: [weightsFile, indexFile] }], hub);
   const index = join(folder, indexFile);
   if ((await exists(join(folder, weightsFile))) || !(await exists(index))) return folder;
   const shards = await readShardNames(index);

@@ -16,7 +16,7 @@ function startHub(family: string, asked: string[]): Promise<Server> {
     const path = request.url ?? "";
     asked.push(path);
     const name = path.split("/").at(-1) as string;
-    const file = name.startsWith("tokenizer") ? `tokenizer/qwen2/${name}` : `families/${family}/${name}`;
+    const file = name.startsWith("tokenizer") ? `lora/qwen2/${name}` : `families/${family}/${name}`;
     const bytes = await readFile(golden(file)).catch(() => undefined);
     if (bytes === undefined) response.writeHead(404).end();
     else response.writeHead(200, { "content-length": bytes.length }).end(bytes);
@@ -104,9 +104,30 @@ describe("models pull", () => {
         "model-00002-of-00002.safetensors",
         "model.safetensors.index.json",
         "tokenizer.json",
+        "tokenizer_config.json",
       ]);
       const again = await runForTest("models", "pull", "hf:owner/name@v2", "--to", to);
       expect(again.stderr).toContain("exists already");
+    } finally {
+      server.close();
+    }
+  });
+
+  test("says so when what came is no model, and how to fetch it again", async () => {
+    const page = "<html>Please log in</html>";
+    const server = createServer(async (request, response) => {
+      const name = request.url?.split("/").at(-1) as string;
+      const path = golden(name.startsWith("tokenizer") ? `lora/qwen2/${name}` : `families/llama3/${name}`);
+      response.end(name === "model.safetensors" ? page : await readFile(path).catch(() => page));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      vi.stubEnv("HF_ENDPOINT", `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+      vi.stubEnv("FORAGER_CACHE", folder);
+      const { code, stderr } = await runForTest("models", "pull", "hf:owner/name");
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/what came as hf:owner\/name cannot be used: .*model\.safetensors is no usable/);
+      expect(stderr).toContain(`remove ${join(folder, "models", "owner", "name", "main")} first`);
     } finally {
       server.close();
     }

@@ -1,15 +1,16 @@
 /** `forager models`: which models there are by name, what a model on disk is, and fetching one from a hub. */
-import { copyFile, link, mkdir, readdir } from "node:fs/promises";
+import { copyFile, link, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type KnownModel, knownModels } from "../../engine/known-models.ts";
 import { samplingBytes, trainingMemory } from "../../engine/memory-estimate.ts";
 import type { ModelFiles } from "../../engine/model-files.ts";
 import { parameterCount } from "../../engine/model-options.ts";
-import { FileError, UsageError } from "../../errors.ts";
+import { CheckpointError, FileError, ForagerError, UsageError } from "../../errors.ts";
 import { formatMegabytes } from "../../reporting/megabytes.ts";
-import { createFolderAtomic } from "../../shared/files.ts";
+import { createFolderAtomic, makeFolder } from "../../shared/files.ts";
 import type { HubOptions } from "../../shared/hub.ts";
 import { hubSettings } from "../../training/hub-settings.ts";
+import { checkpointOf } from "../../training/model-shape.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
 import { requireNewPath } from "../new-path.ts";
 import { alignColumns } from "../result-text.ts";
@@ -21,14 +22,14 @@ export const modelsCommand = defineCommand({
   summary: "List models, describe one, or fetch one from a hub.",
   details:
     "list: models with a short name; memory is estimated for sequences of 1,024 tokens: eight sampled at once, or one\n" +
-    "trained with all weights. info MODEL: what a folder or .gguf file holds, from its headers. pull MODEL: fetch\n" +
+    "trained with all weights. info MODEL: what a folder, a run or a .gguf file holds. pull MODEL: fetch\n" +
     "smollm2-135m, hf:owner/name or hf:owner/name@revision; what broke off goes on. HF_ENDPOINT names another hub,\n" +
     "HF_TOKEN opens gated models, FORAGER_CACHE says where models are kept.",
   args: [
     { name: "ACTION", doc: actions.join(", ") },
     {
       name: "MODEL",
-      doc: "a short name, hf:owner/name[@revision], a folder or a .gguf file",
+      doc: "a short name, hf:owner/name[@revision], a folder, a run or a .gguf file",
       isOptional: true,
     },
   ],
@@ -108,7 +109,7 @@ async function showModel(source: string, io: CommandIo): Promise<CommandResult> 
     import("../../engine/model-files.ts"),
   ]);
   const hub = { ...hubSettings(process.env, io), offline: true };
-  const files = await openModelFiles(await locateModel(source, hub), hub);
+  const files = await openModelFiles(await locateModel(await checkpointOf(source), hub), hub);
   try {
     const { model, dtype, bytes, format } = files;
     const { sampling, training } = needs({ model });
@@ -161,10 +162,26 @@ async function pullModel(source: string, to: string | undefined, io: CommandIo):
   if (to !== undefined) await requireNewPath(to, "choose another folder with --to");
   const hub: HubOptions = hubSettings(process.env, io);
   const cached = await locateModel(source, hub);
+  await requireUsable(source, cached);
   const path = to ?? cached;
   if (to !== undefined) await createFolderAtomic(to, (folder) => linkFiles(cached, folder));
   io.print(path);
   return { json: { model: source, path } };
+}
+
+/** Opens what came: a hub that tells no hash may have sent anything, such as a page that asks to log in. */
+async function requireUsable(source: string, folder: string): Promise<void> {
+  const { openModelFiles } = await import("../../engine/model-files.ts");
+  try {
+    const files = await openModelFiles(folder);
+    await files.readTokenizer().finally(() => files.close());
+  } catch (cause) {
+    if (!(cause instanceof ForagerError)) throw cause;
+    throw new CheckpointError(
+      `what came as ${source} cannot be used: ${cause.message}\nTo fetch it again, remove ${folder} first`,
+      { cause },
+    );
+  }
 }
 
 /** The same files in another folder: hard links where the file system has them, else copies. */
@@ -173,7 +190,7 @@ async function linkFiles(from: string, to: string): Promise<void> {
     if (!entry.isFile() || entry.name === "download.json" || entry.name.includes(".partial")) continue;
     const source = join(entry.parentPath, entry.name);
     const target = join(to, source.slice(from.length));
-    await mkdir(dirname(target), { recursive: true });
+    await makeFolder(dirname(target));
     await link(source, target).catch(() => copyFile(source, target));
   }
 }
