@@ -7,12 +7,12 @@
  *
  * Memory: the budget, 12 bytes a passage, and some megabytes a segment.
  */
-import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
+import { readdir, rename, rm, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import type { Passage } from "../corpus/passage.ts";
 import { FileError } from "../errors.ts";
-import { exists, fileError } from "../shared/files.ts";
+import { exists, fileError, makeFolder } from "../shared/files.ts";
 import { type BuildIndexOptions, type Collected, collect, type Job } from "./index-folder-collect.ts";
 import { readJournal } from "./index-folder-journal.ts";
 import { LOCK, lockBuild } from "./index-folder-lock.ts";
@@ -57,7 +57,9 @@ export async function buildIndexFolder(
   const parts = join(work, "index");
   const release = await lockBuild(work, folder);
   try {
-    await makeFolder(parts);
+    await makeFolder(parts).catch((cause: unknown) => {
+      throw fileError(`cannot write ${parts}`, cause);
+    });
     const journal = await readJournal(work, options);
     const job: Job = { ...settings, options, work, parts, folder };
     const collected = await collect(passages, job, journal);
@@ -79,14 +81,6 @@ export async function buildIndexFolder(
 async function requireNew(folder: string): Promise<void> {
   if (await exists(folder))
     throw new FileError(`${folder} exists already; choose another folder or remove it`);
-}
-
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true });
-  } catch (cause) {
-    throw fileError(`cannot write ${path}`, cause);
-  }
 }
 
 /** Empties the folder of a build that is done or has nothing to continue from. */

@@ -3,12 +3,12 @@
  * -9, power cut) is taken over; a process of another host cannot be asked, its lock stands until a person removes it.
  * A lock is written aside and linked to its name, so that nobody ever sees one without its owner.
  */
-import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { link, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { FileError } from "../errors.ts";
-import { fileError } from "../shared/files.ts";
+import { fileError, makeFolder } from "../shared/files.ts";
 
 /** Name of the lock in the folder of a build. */
 export const LOCK = "lock";
@@ -67,7 +67,7 @@ function isTaken(target: string, { pid, host }: Owner, path: string): FileError 
 async function tryLock(path: string, self: Owner): Promise<boolean> {
   const aside = `${path}.${process.pid}.${written++}.new`;
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await makeFolder(dirname(path));
     await writeFile(aside, JSON.stringify(self));
     await link(aside, path);
     return true;

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { FileError } from "../errors.ts";
-import { allWritten, createFolderAtomic, writeFileAtomic } from "./files.ts";
+import { allWritten, createFolderAtomic, makeFolder, writeFileAtomic } from "./files.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -39,6 +39,19 @@ describe("a file", () => {
 });
 
 describe("a folder", () => {
+  test("is made with those above it, by several at once, and again", async () => {
+    const path = join(folder, "one", "two", "three");
+    await Promise.all(Array.from({ length: 8 }, () => makeFolder(path)));
+    await makeFolder(path);
+    expect(await readdir(join(folder, "one", "two"))).toEqual(["three"]);
+  });
+
+  test.runIf(existsSync("/proc/self"))("below one that takes no new ones is refused at once", async () => {
+    await expect(makeFolder("/proc/none/below")).rejects.toThrow(
+      "cannot make the folder /proc/none: /proc takes no new folders; choose another place",
+    );
+  });
+
   test("appears with all that is in it", async () => {
     const path = join(folder, "made");
     await createFolderAtomic(path, async (target) => {

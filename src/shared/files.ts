@@ -13,7 +13,7 @@ export async function writeFileAtomic(
 ): Promise<void> {
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await makeFolder(dirname(path));
     const handle = await open(temporary, "w");
     try {
       if (typeof data === "string" || data instanceof Uint8Array) await handle.writeFile(data);
@@ -42,7 +42,7 @@ export async function createFolderAtomic(
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
   try {
     await rm(temporary, { recursive: true, force: true });
-    await mkdir(temporary, { recursive: true });
+    await makeFolder(temporary);
     await fill(temporary);
     await syncFolder(temporary);
     await rename(temporary, path);
@@ -51,6 +51,31 @@ export async function createFolderAtomic(
     await rm(temporary, { recursive: true, force: true }).catch(() => undefined);
     throw fileError(`cannot write ${path}`, cause);
   }
+}
+
+/**
+ * Makes the folder `path` and those above it; one that is there is fine. Throws `FileError` where a folder takes no new
+ * ones, else the error of the file system. In place of Node's recursive `mkdir`, which never returns below a folder such
+ * as /proc that refuses new ones as if it were missing itself.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    try {
+      await mkdir(path);
+      return;
+    } catch (error) {
+      const parent = dirname(path);
+      const { code } = error as NodeJS.ErrnoException;
+      const found = await stat(path).catch(() => undefined);
+      if (found?.isDirectory()) return;
+      if (found !== undefined || (code !== "ENOENT" && code !== "EEXIST")) throw error;
+      if (await exists(parent)) continue;
+      await makeFolder(parent);
+    }
+  }
+  throw new FileError(
+    `cannot make the folder ${path}: ${dirname(path)} takes no new folders; choose another place`,
+  );
 }
 
 /**

@@ -3,12 +3,12 @@
  * kill can only cut the last line short; that line is left out and said. A file is read as a whole into memory.
  */
 import { createReadStream } from "node:fs";
-import { mkdir, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createGunzip, gzipSync } from "node:zlib";
 import type { z } from "zod";
 import { DataFormatError, FileError } from "../errors.ts";
-import { exists, fileError, writeFileAtomic } from "./files.ts";
+import { exists, fileError, makeFolder, writeFileAtomic } from "./files.ts";
 import { type LineWriter, openLineWriter } from "./line-writer.ts";
 
 export interface RecordedLines {
@@ -37,7 +37,7 @@ export async function appendRecordedLines(file: string, before: RecordedLines): 
     await writeFileAtomic(file, file.endsWith(".gz") ? gzipSync(text) : text);
   } else
     try {
-      await mkdir(dirname(file), { recursive: true });
+      await makeFolder(dirname(file));
     } catch (cause) {
       throw fileError(`cannot write ${file}`, cause);
     }

@@ -1,11 +1,11 @@
 /** A ranker that is open, and what a checkpoint holds of it. */
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { RankerOptions } from "../config/ranker-options.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ModelOptions } from "../engine/model-options.ts";
 import type { SamplingOptions } from "../rollout/policy.ts";
 import type { Ranker } from "../rollout/ranked-search.ts";
+import { makeFolder } from "../shared/files.ts";
 import type { RankingGrader } from "./ranking-grader.ts";
 
 type Sampling = Pick<SamplingOptions, "temperature" | "topP" | "topK">;
@@ -38,7 +38,7 @@ export function rankerFolder(checkpoint: string): string {
 /** Writes the ranker's own weights and optimiser into a checkpoint. */
 export async function saveRanker(ranker: OpenedRanker | undefined, checkpoint: string): Promise<void> {
   if (!ranker?.isOwn) return;
-  await mkdir(rankerFolder(checkpoint), { recursive: true });
+  await makeFolder(rankerFolder(checkpoint));
   await ranker.engine?.save(rankerFolder(checkpoint));
 }
 

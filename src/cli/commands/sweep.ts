@@ -1,5 +1,4 @@
 /** `forager sweep`: one setting at several values, each trained and evaluated, and which values are worth having. */
-import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
 import type { Recipe } from "../../config/recipe.ts";
@@ -9,7 +8,7 @@ import type { EvaluationResult } from "../../evaluation/result.ts";
 import { frontOf, type SweepPoint, sweepCosts, sweepPoint, utilityMetric } from "../../evaluation/sweep.ts";
 import { RunFolder } from "../../reporting/run-folder.ts";
 import { type Sweep, sweepHtml, sweepMarkdown } from "../../reporting/sweep-report.ts";
-import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { exists, makeFolder, writeFileAtomic } from "../../shared/files.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { type WarmStart, warmStartOf } from "../../training/warm-start.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
@@ -62,7 +61,7 @@ export const sweepCommand = defineCommand({
       throw new UsageError(
         `sweep: two values of --over ${over as string} would share a folder; name each once`,
       );
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     const { results, failures } = await runAll(plans, folder, io);
     const chosen = metric ?? utilityMetric(results.map(({ result }) => result));
     const points = results.flatMap(({ value, result }) => sweepPoint(value, result, chosen) ?? []);

@@ -3,7 +3,7 @@
  * stays in OUT/results and is not measured again; a method that fails is a row with its reason, and a later call tries it
  * again.
  */
-import { mkdir, readFile, rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { resolvedYaml } from "../../config/load-recipe.ts";
 import { ForagerError, InterruptedError, UsageError } from "../../errors.ts";
@@ -11,7 +11,7 @@ import { type MeasuredMethod, methodTable } from "../../evaluation/method-table.
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import { methodPage } from "../../reporting/method-table/page.ts";
 import { account, methodCsv, methodMarkdown } from "../../reporting/method-table/texts.ts";
-import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { exists, makeFolder, writeFileAtomic } from "../../shared/files.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { metricOf } from "../metric-option.ts";
@@ -61,7 +61,7 @@ export const tableCommand = defineCommand({
     const names = args.map((_, index) => uniqueName(args, index));
     if (reference !== undefined && !names.includes(reference))
       throw new UsageError(`table: there is no method ${reference}; use one of ${names.join(", ")}`);
-    await mkdir(join(folder, "results"), { recursive: true });
+    await makeFolder(join(folder, "results"));
     const methods: MeasuredMethod[] = [];
     for (const [index, target] of args.entries()) {
       const name = names[index] as string;

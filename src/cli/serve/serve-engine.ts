@@ -1,6 +1,5 @@
 /** `forager serve engine`: a model to train and sample over the Tinker protocol (docs/engine-server.md). */
 import { randomBytes, randomInt } from "node:crypto";
-import { mkdir } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { UsageError } from "../../errors.ts";
@@ -10,7 +9,7 @@ import type { EngineLimits } from "../../serving/engine/engine-limits.ts";
 import type { EngineService } from "../../serving/engine/engine-service.ts";
 import { byteSize } from "../../shared/byte-size.ts";
 import { Closers } from "../../shared/closers.ts";
-import { exists } from "../../shared/files.ts";
+import { exists, makeFolder } from "../../shared/files.ts";
 import { machineMemory } from "../../training/engine-options.ts";
 import { hubSettings } from "../../training/hub-settings.ts";
 import type { CommandIo, OptionValues } from "../command.ts";
@@ -115,7 +114,7 @@ export async function serveEngine(
 }
 
 async function lockState(folder: string): Promise<RunLock> {
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   return await lockRun(folder);
 }
 

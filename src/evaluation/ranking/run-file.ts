@@ -3,10 +3,10 @@
  * `{"query id": {"passage id": score}}`. What counts is the score: the rank of a line is not looked at, as in
  * trec_eval, and a file that was cut or shuffled reads the same.
  */
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { DataFormatError, FileError } from "../../errors.ts";
-import { exists, fileError } from "../../shared/files.ts";
+import { exists, fileError, makeFolder } from "../../shared/files.ts";
 import type { Run, RunEntry } from "./ranking.ts";
 import { columnsOf, type ParseLine, readTable, requireColumn, type TableFormat } from "./tables.ts";
 
@@ -102,7 +102,7 @@ async function createFileAtomic(path: string, pieces: AsyncIterable<string>): Pr
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.partial`);
   try {
     await requireAbsent(path);
-    await mkdir(dirname(path), { recursive: true });
+    await makeFolder(dirname(path));
     const handle = await open(temporary, "w");
     try {
       for await (const piece of pieces) await handle.writeFile(piece);

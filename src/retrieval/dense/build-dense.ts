@@ -4,12 +4,12 @@
  * encoded each on its own, so the bytes are the same however often the work was cut off. The finished folder appears
  * by one rename.
  */
-import { mkdir, readFile, rename, rm } from "node:fs/promises";
+import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { corpusHasher } from "../../corpus/corpus-hash.ts";
 import { ConfigError, FileError, RetrieverError } from "../../errors.ts";
-import { exists, fileError, writeFileAtomic } from "../../shared/files.ts";
+import { exists, fileError, makeFolder, writeFileAtomic } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
 import { lockBuild } from "../index-folder-lock.ts";
 import type { PassageStore } from "../passage-store.ts";
@@ -96,7 +96,7 @@ export async function buildDense(
 
 async function takeFolder(building: string, folder: string): Promise<() => Promise<void>> {
   try {
-    await mkdir(building, { recursive: true });
+    await makeFolder(building);
   } catch (cause) {
     throw fileError(`cannot write ${building}`, cause);
   }
