@@ -5,7 +5,7 @@
  * and `sourceSpan` for the place of origin, since a record's own `source` is often something else.
  */
 import { DataFormatError } from "../errors.ts";
-import { describeKeys, describeValue, type JsonRecord } from "./formats/json-record.ts";
+import { describeKeys, describeValue, type JsonRecord, nestedTooDeep } from "./formats/json-record.ts";
 import type { Passage, PassageSource } from "./passage.ts";
 
 /** Which keys hold the parts of a passage; the first one that a record has counts. */
@@ -68,8 +68,8 @@ export function readRecord(record: JsonRecord, place: RecordPlace): Passage | Re
   const idKey = keys.id.find((key) => idOf(record[key]) !== undefined);
   const id = idKey === undefined ? undefined : idOf(record[idKey]);
   if (id === undefined || idKey === undefined) {
-    const came = describeValue(keys.id.map((key) => record[key]).find((value) => value !== undefined));
-    return refusal(place, "badLine", `expected ${quoted(keys.id[0])}, a text or a number, got ${came}`);
+    const came = keys.id.map((key) => record[key]).find((value) => value !== undefined);
+    return refusal(place, "badLine", `expected ${quoted(keys.id[0])}, ${describeWrongId(came)}`);
   }
   const body = bodyOf(record, keys);
   if (body === undefined || (body.title === "" && body.text.trim() === "")) {
@@ -85,7 +85,10 @@ export function readRecord(record: JsonRecord, place: RecordPlace): Passage | Re
   const areApart = idKey !== textKey && idKey !== titleKey && titleKey !== textKey;
   const known = titleKey === undefined ? 2 : 3;
   if (areApart && Object.keys(record).length === known) return passage;
-  return { ...passage, ...others(record, [idKey, titleKey, textKey]) };
+  const more = others(record, [idKey, titleKey, textKey]);
+  const deep = nestedTooDeep(more.extra);
+  if (deep !== undefined) return refusal(place, "badLine", deep);
+  return { ...passage, ...more };
 }
 
 function refusal({ path, line }: RecordPlace, kind: RefusedRecord["kind"], message: string): RefusedRecord {
@@ -104,10 +107,21 @@ function others(
   return { ...(source && { source }), ...(kept.length > 0 && { extra }) };
 }
 
-/** An id as text; numbers are accepted. */
+/** An id as text. Numbers are accepted up to 2^53, beyond which JSON loses digits and two ids would become one. */
 export function idOf(value: unknown): string | undefined {
-  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  if (typeof value === "number") return hasAllDigits(value) ? String(value) : undefined;
   return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** What an id should be, and what came instead, for the end of a message. */
+export function describeWrongId(value: unknown): string {
+  const advice =
+    typeof value === "number" ? "; numbers above 2^53 lose digits: put ids like this in quotes" : "";
+  return `a text or a number, got ${describeValue(value)}${advice}`;
+}
+
+function hasAllDigits(value: number): boolean {
+  return Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 }
 
 function sourceOf(value: unknown): PassageSource | undefined {

@@ -74,6 +74,16 @@ describe("readCorpus", () => {
     ["null", "null", /expected one JSON object on the line, got null/],
     ["a missing id", '{"text":"b"}', /expected "id", a text or a number, got nothing/],
     ["an empty id", '{"id":"","text":"b"}', /expected "id", a text or a number, got an empty text/],
+    [
+      "an id whose last digits JSON loses",
+      '{"id":12345678901234567890,"text":"b"}',
+      /expected "id", a text or a number, got the number 12345678901234567000; .*put ids like this in quotes/,
+    ],
+    [
+      "values within values without end",
+      `{"id":"2","text":"b","tree":${"[".repeat(5000)}${"]".repeat(5000)}}`,
+      /expected values of at most 200 levels, got more brackets within brackets/,
+    ],
     ["an id that is a list", '{"id":[],"text":"b"}', /expected "id", a text or a number, got an empty list/],
     [
       "missing contents",

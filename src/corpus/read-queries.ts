@@ -6,7 +6,7 @@ import { DataFormatError } from "../errors.ts";
 import { describeValue } from "./formats/json-record.ts";
 import { questionRecords } from "./formats/question-records.ts";
 import { queryLayout } from "./formats/table-layouts.ts";
-import { idOf } from "./passage-record.ts";
+import { describeWrongId, idOf } from "./passage-record.ts";
 
 export interface QueryText {
   readonly id: string;
@@ -33,10 +33,7 @@ export async function readQueries(path: string, { encoding }: ReadQueriesOptions
     const { record, line } = entry;
     const wrong = (message: string) => new DataFormatError(path, line, message);
     const id = idKeys.map((key) => idOf(record[key])).find((found) => found !== undefined);
-    if (id === undefined)
-      throw wrong(
-        `expected "id" or "_id", a text or a number, got ${describeValue(record.id ?? record._id)}`,
-      );
+    if (id === undefined) throw wrong(`expected "id" or "_id", ${describeWrongId(record.id ?? record._id)}`);
     const text = textKeys.map((key) => record[key]).find((found) => typeof found === "string");
     if (typeof text !== "string" || text.trim() === "")
       throw wrong(

@@ -6,10 +6,10 @@
  */
 import { DataFormatError } from "../errors.ts";
 import { writeFileAtomic } from "../shared/files.ts";
-import { describeValue, type JsonRecord } from "./formats/json-record.ts";
+import { describeValue, type JsonRecord, nestedTooDeep } from "./formats/json-record.ts";
 import { dataSetName, questionRecords } from "./formats/question-records.ts";
 import { questionLayout } from "./formats/table-layouts.ts";
-import { idOf } from "./passage-record.ts";
+import { describeWrongId, idOf } from "./passage-record.ts";
 import type { Question } from "./question.ts";
 
 export interface ReadQuestionsOptions {
@@ -94,12 +94,15 @@ function questionOf(record: JsonRecord, { path, line, dataset }: Place): Questio
     GOLD_KEYS.find((key) => record[key] !== undefined && record[key] !== null) ?? "golden_answers";
   const known = [...KNOWN_KEYS, goldKey];
   const extra = Object.fromEntries(Object.entries(record).filter(([key]) => !known.includes(key)));
-  const fail = (key: string, expected: string): never => {
-    const came = describeValue(record[key]);
-    throw new DataFormatError(path, line, `expected ${JSON.stringify(key)}, ${expected}, got ${came}`);
+  const wrong = (key: string, how: string): never => {
+    throw new DataFormatError(path, line, `expected ${JSON.stringify(key)}, ${how}`);
   };
+  const fail = (key: string, expected: string): never =>
+    wrong(key, `${expected}, got ${describeValue(record[key])}`);
+  const deep = nestedTooDeep(extra);
+  if (deep !== undefined) throw new DataFormatError(path, line, deep);
   return {
-    id: id === undefined || id === null ? String(line) : (idOf(id) ?? fail("id", "a text or a number")),
+    id: id === undefined || id === null ? String(line) : (idOf(id) ?? wrong("id", describeWrongId(id))),
     dataset: dataset ?? (isText(source) ? source : dataSetName(path)),
     text: isText(question) ? question : fail("question", "a text that is not empty"),
     goldAnswers: goldAnswersOf(record[goldKey]) ?? fail(goldKey, "at least one text that is not empty"),

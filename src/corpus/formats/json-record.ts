@@ -9,6 +9,20 @@ export type RecordLine = { readonly line: number | undefined } & (
   | { readonly error: DataFormatError }
 );
 
+/** Levels of the keys that are kept: what is written and hashed level by level must not use up the stack. */
+const MOST_LEVELS = 200;
+
+/** What is wrong with values that lie within each other too deep; undefined when nothing is. */
+export function nestedTooDeep(value: unknown): string | undefined {
+  if (!isDeeperThan(value, MOST_LEVELS)) return undefined;
+  return `expected values of at most ${MOST_LEVELS} levels, got more brackets within brackets`;
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (value === null || typeof value !== "object") return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1));
+}
+
 /** A value of a record for an error message, such as `the number 7` or `an empty text`. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
