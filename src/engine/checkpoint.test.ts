@@ -72,7 +72,9 @@ describe("a model folder", () => {
     await changeConfig({
       rope_theta: undefined,
       rope_parameters: { rope_type: "default", rope_theta: 5000 },
-      rope_scaling: null,
+      rope_scaling: {},
+      is_causal: true,
+      chunk_size_feed_forward: 0,
       head_dim: 4,
       hidden_act: undefined,
       attention_bias: undefined,
@@ -100,6 +102,17 @@ describe("a model folder", () => {
       "without scaling",
       "rope_parameters.rope_type",
     ],
+    [
+      { rope_parameters: { rope_theta: 1e4 }, rope_scaling: { rope_type: "yarn", factor: 4 } },
+      "both say how heads are rotated",
+      'rope_scaling {"rope_type":"yarn"',
+    ],
+    [
+      { rope_parameters: { full_attention: { rope_theta: 1e6 } } },
+      "only one rotation for all layers",
+      "rope_parameters.full_attention",
+    ],
+    [{ is_causal: false }, "changes what the model computes", "is_causal false"],
     [{ hidden_act: "gelu" }, "only the activation silu is supported", "hidden_act"],
     [{ attention_bias: true }, "only attention without biases is supported", "attention_bias"],
     [
@@ -149,6 +162,12 @@ describe("a model folder", () => {
     await expectRefused(`model.safetensors has no ${last}; it belongs to another model`);
     await rm(join(folder, "model.safetensors"));
     await expect(readModel(folder)).rejects.toThrow(/cannot read .*model\.safetensors: no such file/);
+  });
+
+  test.each([Number.NaN, Number.NEGATIVE_INFINITY])("with a weight of %d is refused", async (value) => {
+    const data = new Float32Array(16).fill(1, 0, 15).fill(value, 15);
+    await changeTensors("model.safetensors", { [last]: { shape: [16], data } });
+    await expectRefused(`${last} holds ${value} at 15: the file is damaged, or its training diverged`);
   });
 
   test("may hold fields that say nothing about the mathematics, or switch it off", async () => {

@@ -12,6 +12,8 @@ const neutralValues: Readonly<Record<string, readonly unknown[]>> = {
   hidden_dropout_prob: [0],
   resid_pdrop: [0],
   embd_pdrop: [0],
+  chunk_size_feed_forward: [0],
+  is_causal: [true],
   partial_rotary_factor: [1],
   rope_interleaved: [false],
   attention_multiplier: [],
@@ -37,7 +39,7 @@ const harmless: ReadonlySet<string> = new Set([
 ]);
 
 const speaksOfMathematics =
-  /attention|attn|rope|rotary|position|norm|bias|scal|multiplier|softcap|clip|logit|window|expert|moe|alibi|quant|dropout|pdrop|residual|sparse|chunk/;
+  /attention|attn|causal|rope|rotary|position|norm|bias|scal|multiplier|softcap|clip|logit|window|expert|moe|alibi|quant|dropout|pdrop|residual|sparse|chunk/;
 
 /** Throws `CheckpointError` that names the file and the first field that would change what the model computes. */
 export function requireNeutralFields(
@@ -46,10 +48,11 @@ export function requireNeutralFields(
   read: readonly string[],
 ): void {
   for (const [field, value] of Object.entries(config)) {
-    if (read.includes(field) || harmless.has(field) || isEmpty(value)) continue;
+    if (read.includes(field) || harmless.has(field)) continue;
     const known = neutralValues[field];
     if (known === undefined && !speaksOfMathematics.test(field)) continue;
-    if (known?.includes(value)) continue;
+    const isOff = isEmpty(value) && !(value === false && known?.includes(true));
+    if (isOff || known?.includes(value)) continue;
     throw new CheckpointError(
       `${path}: ${field} ${JSON.stringify(value)} is not supported: it changes what the model computes; use a model without it`,
     );

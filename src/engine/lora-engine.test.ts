@@ -9,6 +9,7 @@ import { randomDatum, tinyEngine, tinyTokenizer } from "./engine.fixture.ts";
 import { engineSuite } from "./engine.suite.ts";
 import { type LoraOptions, loraOptionsSchema } from "./lora-options.ts";
 import type { ModelOptions } from "./model-options.ts";
+import { readSafetensors, writeSafetensors } from "./safetensors.ts";
 
 const lora: LoraOptions = loraOptionsSchema.parse({ rank: 3, alpha: 6 });
 const options = { threads: 1, tokenBudget: 64, maxSlots: 4 };
@@ -246,6 +247,10 @@ describe("EmbeddedEngine.adapt", () => {
       "layers.1.self_attn.q_proj.lora_A",
       "is missing",
     );
+    const adapters = await readSafetensors(join(folder, "adapter_model.safetensors"));
+    for (const { data } of adapters.values()) data.fill(Number.NaN);
+    await writeSafetensors(join(folder, "adapter_model.safetensors"), adapters);
+    await expectRefused(EmbeddedEngine.open(folder, options), "lora_A.weight holds NaN at 0");
     await writeFile(join(folder, "adapter_model.safetensors"), "damaged");
     await expectRefused(EmbeddedEngine.open(folder, options), "adapter_model.safetensors");
     await writeFile(join(folder, "base_model.json"), "{}");

@@ -13,6 +13,7 @@ import { type LoraOptions, loraTargets } from "./lora-options.ts";
 import type { ModelOptions } from "./model-options.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import { readJson } from "./read-json.ts";
+import { requireFinite } from "./read-parameters.ts";
 import { SafetensorsFile, writeSafetensors } from "./safetensors.ts";
 
 export const adapterConfigFile = "adapter_config.json";
@@ -146,7 +147,9 @@ export async function readAdapters(
         throw new CheckpointError(
           `${file.path}: ${prefix + name} of shape [${shape}] was expected, ${entry ? `it has shape [${entry.shape}]` : "it is missing"}; the adapters belong to another model or configuration`,
         );
-      adapters.set(name, await file.read(prefix + name));
+      const adapter = await file.read(prefix + name);
+      requireFinite(file.path, prefix + name, adapter);
+      adapters.set(name, adapter);
     }
     for (const name of file.tensors.keys())
       if (!name.startsWith(prefix) || !shapes.has(name.slice(prefix.length)))

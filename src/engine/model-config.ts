@@ -140,10 +140,29 @@ const llama3Schema = z.looseObject({
   original_max_position_embeddings: z.int().positive(),
 });
 
+/**
+ * The one of both fields that says how heads are rotated. Libraries disagree on which of two wins, and a rotation for
+ * each kind of layer is none of ours: both are refused.
+ */
+function chooseRope(path: string, { rope_parameters, rope_scaling }: Config) {
+  const isGiven = (rope: Config["rope_scaling"]) => rope != null && Object.keys(rope).length > 0;
+  if (isGiven(rope_parameters) && isGiven(rope_scaling))
+    throw new CheckpointError(
+      `${path}: rope_scaling ${JSON.stringify(rope_scaling)} and rope_parameters ${JSON.stringify(rope_parameters)} both say how heads are rotated; leave out the one that does not hold`,
+    );
+  const name = isGiven(rope_parameters) ? "rope_parameters" : "rope_scaling";
+  const rope = { rope_parameters, rope_scaling }[name] ?? {};
+  const nested = Object.entries(rope).find(([, value]) => typeof value === "object" && value !== null);
+  if (nested)
+    throw new CheckpointError(
+      `${path}: ${name}.${nested[0]} ${JSON.stringify(nested[1])} is not supported; only one rotation for all layers is`,
+    );
+  return { name, rope };
+}
+
 /** Base and scaling: transformers 5 writes `rope_parameters`, 4 wrote `rope_theta` and `rope_scaling`. */
 function readRope(path: string, config: Config): { base: number; scaling: RopeScaling | undefined } {
-  const name = config.rope_parameters ? "rope_parameters" : "rope_scaling";
-  const rope = config.rope_parameters ?? config.rope_scaling ?? {};
+  const { name, rope } = chooseRope(path, config);
   const theta = z.number().optional().safeParse(rope.rope_theta);
   if (!theta.success) throw new CheckpointError(`${path}: ${name}.rope_theta is not a number`);
   const base = theta.data ?? config.rope_theta ?? 10_000;

@@ -41,7 +41,11 @@ export async function readParameters(
 ): Promise<Map<string, Parameter>> {
   checkTensors(model, source);
   const parameters = new Map<string, Parameter>();
-  for (const name of parameterShapes(model).keys()) parameters.set(name, await source.read(name));
+  for (const name of parameterShapes(model).keys()) {
+    const parameter = await source.read(name);
+    requireFinite(source.path, name, parameter);
+    parameters.set(name, parameter);
+  }
   if (model.tieEmbeddings && source.tensors.has(outputName)) {
     const { data } = await source.read(outputName);
     const embeddings = (parameters.get(embeddingName) as Parameter).data;
@@ -51,4 +55,20 @@ export async function readParameters(
       );
   }
   return parameters;
+}
+
+/** Refuses values that are no numbers, which no model has that is whole. Throws `CheckpointError` that names file and tensor. */
+export function requireFinite(path: string, name: string, { data }: Parameter): void {
+  if (Number.isFinite(sumOf(data))) return;
+  const place = data.findIndex((value) => !Number.isFinite(value));
+  throw new CheckpointError(
+    `${path}: ${name} holds ${data[place]} at ${place}: the file is damaged, or its training diverged; use another copy or checkpoint`,
+  );
+}
+
+/** Finite where all values are: float32 values never add up beyond the range of a double. */
+function sumOf(values: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i] as number;
+  return sum;
 }
