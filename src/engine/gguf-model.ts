@@ -21,6 +21,7 @@ const harmless: ReadonlySet<string> = new Set([
 
 /** Throws `CheckpointError` that names the file and the field. */
 export async function modelFromGguf(file: GgufFile): Promise<ModelOptions> {
+  requireWhole(file);
   const fields = new Fields(file);
   const family = fields.family();
   const heads = fields.integer("attention.head_count");
@@ -31,6 +32,7 @@ export async function modelFromGguf(file: GgufFile): Promise<ModelOptions> {
   fields.expect("expert_count", 0);
   fields.expect("expert_used_count", 0);
   fields.expect("rope.scaling.type", "none");
+  fields.expect("rope.scaling.factor", 1);
   fields.expect("attention.causal", true);
   fields.expect("attention.scale", 0);
   const contextLength = fields.integer("context_length");
@@ -51,6 +53,14 @@ export async function modelFromGguf(file: GgufFile): Promise<ModelOptions> {
   const plain = completeModel(file.path, { family, headSize: size, ropeScaling: undefined, shape });
   const ropeScaling = recognizeScaling(file.path, plain, await file.readRopeFactors());
   return ropeScaling ? { ...plain, ropeScaling } : plain;
+}
+
+function requireWhole({ path, metadata }: GgufFile): void {
+  const parts = metadata.get("split.count");
+  if (typeof parts === "number" && parts > 1)
+    throw new CheckpointError(
+      `${path} is one of the ${parts} files of a model; join them (llama-gguf-split --merge) and give the whole file`,
+    );
 }
 
 /** The shortest decimal of a float32 such as 1e-5, as `config.json` has it. */

@@ -10,6 +10,7 @@ import { readGgufHeader } from "./gguf-header.ts";
 import { modelFromGguf } from "./gguf-model.ts";
 import { huggingFaceName, separateHalves } from "./gguf-names.ts";
 import { ggufFormats } from "./gguf-quantization.ts";
+import { type GgufField, writeGguf } from "./gguf-writer.ts";
 import { readParameters } from "./read-parameters.ts";
 import { readSafetensors } from "./safetensors.ts";
 import { type BlockFormat, OpenFile } from "./tensor-file.ts";
@@ -163,6 +164,18 @@ describe("a file that cannot be used is refused", () => {
       "llama.foo_scale",
       "it may change what the model computes",
     );
+  });
+
+  test("when it is one of several files of a model", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "forager-gguf-"));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const path = join(folder, "model-00001-of-00002.gguf");
+    const metadata = new Map<string, GgufField>([
+      ["general.architecture", { type: "string", value: "llama" }],
+      ["split.count", { type: "uint32", value: 2 }],
+    ]);
+    await writeGguf(path, { metadata, tensors: [] });
+    await expectRefused(path, "is one of the 2 files of a model; join them");
   });
 
   test("when the model lacks a tensor of its shape", async () => {
