@@ -30,6 +30,7 @@ MORE = [
     "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", "a<|im_end|>", "<|im_start|>  x", "<s>[INST] hi [/INST]</s>",
     "<tag>x</tag>", " <tag> ", "I'LL it'S 'tis ’s", "1 22 333 4444 55555", "Ａ１２ ①②", "a\u0301 \u0041\u030a \u1e9b\u0323", "한국어 中文，日本語。", "🧑🏽‍🚀🏳️‍🌈",
     "\ufb01 \u212b", "word\n\n\n\nword", "  \n  \n ", "x" * 70, "\u200d\u200c", "tab\t\t\ttab",
+    "\r\n\u0085x", "line\u0085's  \ufeffnext", "a \u0085\u200b\u0085 b\ufeff\ufeff c",  # white space for one library and none for the other
 ]
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
