@@ -88,6 +88,7 @@ describe("a tokenizer in a GGUF file", () => {
   test.each([
     [{ "tokenizer.ggml.model": undefined }, /model\.gguf: it holds no tokenizer/],
     [{ "tokenizer.ggml.model": "llama" }, /of the kind "llama", only gpt2 .* is supported/],
+    [{ "tokenizer.ggml.pre": undefined }, /tokenizer\.ggml\.pre is missing, only gpt-2, smollm/],
     [{ "tokenizer.ggml.pre": "tekken" }, /tokenizer\.ggml\.pre is "tekken", only gpt-2, smollm/],
     [{ "tokenizer.ggml.merges": undefined }, /tokenizer\.ggml\.merges is missing or no list of texts/],
     [{ "tokenizer.ggml.tokens": [1, 2] }, /tokenizer\.ggml\.tokens is missing or no list of texts/],

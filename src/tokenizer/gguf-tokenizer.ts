@@ -23,11 +23,11 @@ export function tokenizerFromGguf(metadata: GgufMetadata, file: string): Library
     throw refuse(
       `its tokenizer is of the kind ${JSON.stringify(kind)}, only gpt2 (byte-pair encoding) is supported; load the model from a folder with tokenizer.json`,
     );
-  const name = String(metadata.get("tokenizer.ggml.pre"));
-  const splitting = splittings[name];
+  const name = metadata.get("tokenizer.ggml.pre");
+  const splitting = splittings[String(name)];
   if (!splitting)
     throw refuse(
-      `tokenizer.ggml.pre is ${JSON.stringify(name)}, only ${Object.keys(splittings).join(", ")} are supported; load the model from a folder with tokenizer.json`,
+      `tokenizer.ggml.pre is ${name === undefined ? "missing" : JSON.stringify(name)}, only ${Object.keys(splittings).join(", ")} are supported; load the model from a folder with tokenizer.json`,
     );
   const tokens = strings(metadata, "tokenizer.ggml.tokens", refuse);
   const merges = strings(metadata, "tokenizer.ggml.merges", refuse);

@@ -142,4 +142,11 @@ test("a missing, broken or foreign file is one clear error", async () => {
   await writeJson("tokenizer.json", { ...file, normalizer: { type: "NFC" } });
   await writeJson("tokenizer_config.json", { eos_token: "<none>" });
   await expect(readTokenizer(folder)).rejects.toThrow(/names "<none>", which has no id/);
+  await writeJson("tokenizer_config.json", { eos_token: 5 });
+  await expect(readTokenizer(folder)).rejects.toThrow(
+    /tokenizer_config\.json: .*Invalid input.*\n.*at eos_token/,
+  );
+  await writeJson("tokenizer_config.json", {});
+  await writeJson("tokenizer.json", { ...file, added_tokens: 4 });
+  await expect(readTokenizer(folder)).rejects.toThrow(/expected array, received number\n.*at added_tokens/);
 });

@@ -54,15 +54,23 @@ export async function readTokenizer(folder: string): Promise<WritableTokenizer> 
     return libraryTokenizer(json as object, await readConfig(folder), { file, ends: await readEnds(folder) });
   } catch (cause) {
     if (cause instanceof DataFormatError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new DataFormatError(file, undefined, `expected a Hugging Face tokenizer: ${reason}`, { cause });
+    throw new DataFormatError(file, undefined, `expected a Hugging Face tokenizer: ${reasonOf(cause)}`, {
+      cause,
+    });
   }
+}
+
+function reasonOf(cause: unknown): string {
+  if (cause instanceof z.ZodError) return z.prettifyError(cause);
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 /** A template in a file of its own, as newer libraries write it, wins over the one in the configuration. */
 async function readConfig(folder: string): Promise<TokenizerConfig> {
   const path = join(folder, configFile);
-  const config = configFormat.parse((await exists(path)) ? await readJson(path) : {});
+  const parsed = configFormat.safeParse((await exists(path)) ? await readJson(path) : {});
+  if (!parsed.success) throw new DataFormatError(path, undefined, z.prettifyError(parsed.error));
+  const config = parsed.data;
   const templatePath = join(folder, templateFile);
   if (!(await exists(templatePath))) return config;
   return { ...config, chat_template: await readText(templatePath) };
