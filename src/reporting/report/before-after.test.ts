@@ -131,6 +131,18 @@ describe("the table", () => {
     expect(cells).not.toContain("by data set");
   });
 
+  it("folds how searches were used below what was gained", () => {
+    const used = (name: string, right: number): StoredEvaluation => {
+      const { result, ...rest } = evaluation(name, right);
+      const items = result.items.map((one) => ({ ...one, redundantSearches: 0, retrievalMs: 1 }));
+      return { ...rest, result: { ...result, items, summary: summarize(items, { seed: 1 }) } };
+    };
+    const parts = evaluationTable(compare(used("after", 16), used("before", 2))).markup.split("<details");
+    expect(parts[0]).toContain("Searches by hops");
+    expect(parts[1]).toMatch(/Use of searches.*Redundant searches.*What an answer took/);
+    expect(markup).not.toContain("<details");
+  });
+
   it("judges scores by colour, never costs", () => {
     expect(markup).toMatch(/Exact match<.*?class="good"/);
     expect(markup).toMatch(/Searches a question<(?:(?!<\/tr>).)*<strong>\+/);

@@ -119,7 +119,7 @@ function showList(entries: readonly Entry[], filters: Filters): void {
   list.replaceChildren(...buttons.map((button) => wrap("li", "", button)));
   list.scrollTop = 0;
   const count = document.getElementById("count") as HTMLElement;
-  count.textContent = `${shown.length} of ${entries.length} shown`;
+  count.textContent = `${shown.length} of ${entries.length} entries shown`;
   const detail = document.getElementById("detail") as HTMLElement;
   if (buttons[0]) buttons[0].click();
   else detail.replaceChildren(make("p", "muted", "No trajectory matches these filters."));

@@ -137,8 +137,9 @@ const narrow = `
   .browser { grid-template-columns: minmax(0, 1fr); gap: 18px; }
   #list { max-height: 300px; position: static; }
   td.range, th.range { display: none; }
-  th, td { padding-right: 10px; font-size: 14px; }
-  td .interval { display: block; font-size: 12px; white-space: normal; }
+  th, td { padding-right: 4px; font-size: 14px; }
+  td .interval { display: block; font-size: 12px; }
+  td .interval.wide { white-space: normal; }
   td.number { white-space: normal; }
   td.number, th.number { padding-left: 8px; padding-right: 0; }
   td.n, th.n { display: none; }

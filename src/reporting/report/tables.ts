@@ -68,24 +68,28 @@ function costsOf({ generatorTokens, rankerTokens }: Breakdown): readonly Measure
   return costMeasures.filter(({ metric }) => !(isAlone && metric === "totalTokens"));
 }
 
-/** By both definitions of DeSA; less is better. */
-const deficiencyMeasures: readonly Measure[] = [
+/** Deficiencies of searching by both definitions of DeSA; less is better. */
+const paperDeficiencies: readonly Measure[] = [
   { metric: "malformedAction", label: "Malformed action", isShare: true },
   { metric: "duplicateQuery", label: "Query asked twice", isShare: true },
   { metric: "noSearch", label: "No search", isShare: true },
   { metric: "anyDeficiency", label: "Any of these", isShare: true },
-  { metric: "releasedInvalidQuery", label: "Released: invalid query", isShare: true },
-  { metric: "releasedDuplicateQuery", label: "Released: duplicate query", isShare: true },
-  { metric: "releasedNoSearch", label: "Released: no search, no answer found", isShare: true },
-  { metric: "releasedNoRewriting", label: "Released: question as query, no answer found", isShare: true },
-  { metric: "releasedAnyDeficiency", label: "Released: any of the four", isShare: true },
+];
+const releasedDeficiencies: readonly Measure[] = [
+  { metric: "releasedInvalidQuery", label: "Invalid query", isShare: true },
+  { metric: "releasedDuplicateQuery", label: "Duplicate query", isShare: true },
+  { metric: "releasedNoSearch", label: "No search, no answer found", isShare: true },
+  { metric: "releasedNoRewriting", label: "Question as query, no answer found", isShare: true },
+  { metric: "releasedAnyDeficiency", label: "Any of the four", isShare: true },
 ];
 const isShare = (metric: MetricName): boolean =>
-  [...measures, ...judgeMeasures, ...useMeasures, ...deficiencyMeasures].some(
+  [...measures, ...judgeMeasures, ...useMeasures, ...paperDeficiencies, ...releasedDeficiencies].some(
     (measure) => measure.metric === metric && measure.isShare,
   );
 
-/** The whole table; without a `before` it has the one column. */
+type Group = readonly [title: string, rows: readonly Row[]];
+
+/** What was gained first, and folded below it how searches were used; without a `before` there is one column. */
 export function evaluationTable(content: BeforeAfter): Markup {
   const { before, after, comparison } = content;
   const [first, second] = [before?.result.summary, after.result.summary];
@@ -105,11 +109,8 @@ export function evaluationTable(content: BeforeAfter): Markup {
       differences: comparison?.[by][key],
     }));
   const hops = (key: string): string => `${key} ${key === "1" ? "hop" : "hops"}`;
-  const groups: readonly (readonly [string, readonly Row[]])[] = [
+  const groups: readonly Group[] = [
     ["Judged", second.overall.score ? judgeMeasures.map(overall) : []],
-    ["Use of searches", second.overall.redundantSearches ? useMeasures.map(overall) : []],
-    ["What an answer took", second.overall.retrievalMs ? costsOf(second.overall).map(overall) : []],
-    ["Deficiencies of searching", second.overall.anyDeficiency ? deficiencyMeasures.map(overall) : []],
     ["Exact match by hops", broken("byHops", "em", hops)],
     ["Searches by hops", broken("byHops", "searches", hops)],
     [
@@ -117,7 +118,30 @@ export function evaluationTable(content: BeforeAfter): Markup {
       Object.keys(second.byDataset).length > 1 ? broken("byDataset", "em", (key) => key) : [],
     ],
   ];
+  const { redundantSearches, retrievalMs, anyDeficiency } = second.overall;
+  const details: readonly Group[] = [
+    ["Use of searches", redundantSearches ? useMeasures.map(overall) : []],
+    ["What an answer took", retrievalMs ? costsOf(second.overall).map(overall) : []],
+    ["Deficiencies, as the paper of DeSA defines them", anyDeficiency ? paperDeficiencies.map(overall) : []],
+    [
+      "Deficiencies, as DeSA's released code counts them",
+      anyDeficiency ? releasedDeficiencies.map(overall) : [],
+    ],
+  ];
   const isPair = before !== undefined;
+  return fragment(
+    renderTable([["", measures.map(overall)], ...groups], isPair),
+    details.some(([, rows]) => rows.length > 0) &&
+      element(
+        "details",
+        { class: "source" },
+        element("summary", {}, "How searches were used, and what an answer took"),
+        renderTable(details, isPair),
+      ),
+  );
+}
+
+function renderTable(groups: readonly Group[], isPair: boolean): Markup {
   return element(
     "div",
     { class: "scroll" },
@@ -125,11 +149,6 @@ export function evaluationTable(content: BeforeAfter): Markup {
       "table",
       {},
       element("thead", {}, renderHead(isPair)),
-      element(
-        "tbody",
-        {},
-        measures.map((measure) => renderRow(overall(measure), isPair)),
-      ),
       groups.map(([title, rows]) => rows.length > 0 && renderGroup(title, rows, isPair)),
     ),
   );
@@ -152,7 +171,8 @@ function renderGroup(title: string, rows: readonly Row[], isPair: boolean): Mark
   return element(
     "tbody",
     {},
-    element("tr", { class: "group" }, element("th", { colspan: isPair ? 6 : 4, scope: "rowgroup" }, title)),
+    title !== "" &&
+      element("tr", { class: "group" }, element("th", { colspan: isPair ? 6 : 4, scope: "rowgroup" }, title)),
     rows.map((row) => renderRow(row, isPair)),
   );
 }
@@ -196,9 +216,9 @@ function renderDifference({ differences, metric }: Row): Child {
   return fragment(
     element("strong", { class: tone }, format(mean)),
     " ",
-    element("span", { class: "interval" }, `(${format(ci[0])} to ${format(ci[1])})`),
+    element("span", { class: "interval wide" }, `(${format(ci[0])} to ${format(ci[1])})`),
     " ",
-    element("span", { class: "interval note" }, note),
+    element("span", { class: "interval wide note" }, note),
   );
 }
 
