@@ -37,6 +37,7 @@ describe("a line of progress", () => {
       "12 steps/s",
       "3.2 s each",
     ]);
+    expect(formatRate(0.31, "MB")).toBe("0.31 MB/s");
   });
 });
 

@@ -92,9 +92,9 @@ export function formatProgress(state: ProgressState): string {
   return parts.join(" · ");
 }
 
-/** `1.3/s`, or for slow work the time of one, `4.2 s each`. */
+/** `1.3 steps/s`, or for slow work the time of one, `4.2 s each`; a unit of measure such as MB has no one. */
 export function formatRate(perSecond: number, unit: string): string {
-  if (perSecond >= 1) return `${formatNumber(perSecond)} ${unit}/s`;
+  if (perSecond >= 1 || unit === "MB") return `${formatNumber(perSecond)} ${unit}/s`;
   return `${formatNumber(1 / perSecond)} s each`;
 }
 
