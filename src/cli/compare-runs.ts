@@ -65,8 +65,9 @@ function sentence(
   { mean, ci, p, verdict, seeds, isPaired, n, before, after }: SeedDifference,
 ): string {
   const numbers = `${before.toFixed(3)} and ${after.toFixed(3)}, difference ${mean > 0 ? "+" : ""}${mean.toFixed(3)} (95 % interval ${ci[0].toFixed(3)} to ${ci[1].toFixed(3)} over seeds and questions, p = ${p.toPrecision(2)})`;
+  const comparative = metric === "searches" ? (mean > 0 ? "higher" : "lower") : verdict;
   const what =
-    verdict === "not distinguishable" ? "A and B are not distinguishable" : `B is ${verdict} than A`;
+    verdict === "not distinguishable" ? "A and B are not distinguishable" : `B is ${comparative} than A`;
   return `${metric}: ${what}: ${numbers}; ${seeds[0]} and ${seeds[1]} seeds${isPaired ? ", paired" : ""}, n = ${n}`;
 }
 

@@ -46,7 +46,7 @@ export function compareResults(
   const differences = contractDifferences(a.contract, b.contract);
   if (differences.length > 0 && !options.force)
     throw new IncomparableError(
-      `these results do not measure the same thing: ${differences.map(describe).join("; ")}. Evaluate again under one contract, or force the comparison`,
+      `these results do not measure the same thing: ${differences.map(describe).join("; ")}. Evaluate again under one contract, or compare all the same with --force`,
       differences,
     );
   const { pairs, ...counts } = pairItems(a.items, b.items);

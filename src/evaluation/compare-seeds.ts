@@ -55,7 +55,7 @@ export function compareSeeds(
   const differences = differencesFrom(first, [...before, ...after]);
   if (differences.length > 0 && !options.force)
     throw new IncomparableError(
-      `these results do not measure the same thing: ${differences.map(({ key, a, b }) => `${key} is ${String(a)} and ${String(b)}`).join("; ")}. Evaluate again under one contract, or force the comparison`,
+      `these results do not measure the same thing: ${differences.map(({ key, a, b }) => `${key} is ${String(a)} and ${String(b)}`).join("; ")}. Evaluate again under one contract, or compare all the same with --force`,
       differences,
     );
   const isPaired = seedsOf(before) === seedsOf(after);

@@ -93,6 +93,11 @@ test("a difference is told in one sentence, with what it rests on", () => {
   expect(describeDifference({ ...numbers, verdict: "better" }, names)).toBe(
     "em: grpo is better than warm-up by +0.350 (95 % interval 0.290 to 0.410, p = 0.00010, n = 200)",
   );
+  expect(
+    describeDifference({ ...numbers, verdict: "worse" }, { ...names, metric: "searches", isNeutral: true }),
+  ).toBe(
+    "searches: grpo is higher than warm-up by +0.350 (95 % interval 0.290 to 0.410, p = 0.00010, n = 200)",
+  );
   expect(describeDifference({ ...numbers, mean: -0.01, p: 0.5, verdict: "not distinguishable" }, names)).toBe(
     "em: grpo and warm-up are not distinguishable, -0.010 (95 % interval 0.290 to 0.410, p = 0.50, n = 200)",
   );

@@ -91,13 +91,20 @@ function verdictOf(difference: number, p: number, better: "higher" | "lower"): D
 /** A sentence such as "em: after is better than before by +0.350 (95 % interval 0.290 to 0.410, p = 0.0001, n = 200)". */
 export function describeDifference(
   difference: PairedDifference,
-  names: { readonly metric: string; readonly before: string; readonly after: string },
+  names: {
+    readonly metric: string;
+    readonly before: string;
+    readonly after: string;
+    /** More of it is neither good nor bad, such as searches. */
+    readonly isNeutral?: boolean;
+  },
 ): string {
   const { mean, ci, p, n, verdict } = difference;
   const sign = mean > 0 ? "+" : "";
   const numbers = `${sign}${mean.toFixed(3)} (95 % interval ${ci[0].toFixed(3)} to ${ci[1].toFixed(3)}, p = ${p.toPrecision(2)}, n = ${n})`;
-  const { metric, before, after } = names;
+  const { metric, before, after, isNeutral = false } = names;
+  const comparative = isNeutral ? (mean > 0 ? "higher" : "lower") : verdict;
   return verdict === "not distinguishable"
     ? `${metric}: ${after} and ${before} are not distinguishable, ${numbers}`
-    : `${metric}: ${after} is ${verdict} than ${before} by ${numbers}`;
+    : `${metric}: ${after} is ${comparative} than ${before} by ${numbers}`;
 }

@@ -17,7 +17,10 @@ export const compareCommand = defineCommand({
     "stands for its result after training. Results that differ in more than model and seed are refused.",
   args: [
     { name: "A", doc: "a file of RUN/evaluation/, or a run folder" },
-    { name: "B", doc: "the same; the difference is B - A. Several seeds of one method: A1,A2,A3 B1,B2,B3" },
+    {
+      name: "B",
+      doc: "another one; the difference is B - A. Several seeds of one method: A1,A2,A3 B1,B2,B3",
+    },
   ],
   options: {
     force: { type: "flag", doc: "Compare although the contracts differ, and say where they do." },
@@ -62,7 +65,8 @@ async function compared({ pathA, pathB, force, metric }: Compared, io: CommandIo
     io.print(`not the same contract: ${key} is ${String(left)} and ${String(right)}`);
   for (const name of new Set<MetricName>([metric, "em", "f1", "searches"])) {
     const difference = comparison.overall[name];
-    if (difference) io.print(describeDifference(difference, { metric: labels[name] ?? name, ...names }));
+    const words = { metric: labels[name] ?? name, isNeutral: name === "searches", ...names };
+    if (difference) io.print(describeDifference(difference, words));
   }
   const detectable = detectableIn(a, b, metric);
   if (decisive?.verdict === "not distinguishable" && detectable !== undefined)
