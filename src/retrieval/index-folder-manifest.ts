@@ -63,6 +63,12 @@ export async function readManifest(folder: string): Promise<Manifest> {
         `${folder} is not finished: its build was stopped or still runs; give the same forager index command again, which goes on from there`,
         { cause },
       );
+    const isMissing = ["ENOENT", "ENOTDIR"].includes((cause as NodeJS.ErrnoException).code ?? "");
+    if (isMissing && (await exists(folder)))
+      throw new FileError(
+        `cannot read the index ${folder}: it is no index, which holds ${MANIFEST}; make one with forager index CORPUS --out INDEX`,
+        { cause },
+      );
     throw fileError(`cannot read the index ${folder} (${MANIFEST})`, cause);
   }
   let value: unknown;
