@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { differenceOf, estimateOf, ratioOf } from "../bench/reproduce/paired.ts";
+import { differenceOf, estimateOf, gapShareOf, ratioOf } from "../bench/reproduce/paired.ts";
 import { runVariant } from "../bench/reproduce/run-variant.ts";
 import { studies } from "../bench/reproduce/studies.ts";
 import type { Claim, Expectation, Study } from "../bench/reproduce/study.ts";
@@ -22,8 +22,10 @@ describe.each(studies)("the study $name", (study) => {
   test("compares variants that it has", () => {
     const names = study.variants.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
-    for (const { variant, baseline } of study.claims)
-      expect(names).toEqual(expect.arrayContaining([variant, baseline]));
+    for (const { variant, baseline, expect: claimed } of study.claims) {
+      const ceiling = claimed.type === "gapShareAtLeast" ? [claimed.ceiling] : [];
+      expect(names).toEqual(expect.arrayContaining([variant, baseline, ...ceiling]));
+    }
   });
 });
 
@@ -63,6 +65,36 @@ describe("statistics over seeds and questions", () => {
     });
   });
 
+  test("the share of a gap is a ratio of two differences, over the same resamples", () => {
+    // Baseline 1/8, variant 4/8, ceiling 7/8: half of the way.
+    const baseline = [scored(0, 0, 1, 0), scored(0, 0, 0, 0)];
+    const variant = [scored(0, 1, 1, 0), scored(1, 0, 0, 1)];
+    const ceiling = [scored(1, 1, 1, 1), scored(1, 0, 1, 1)];
+    // 4 questions are few: some resample draws no gap, and then there is no interval.
+    expect(gapShareOf({ variant, baseline, ceiling }, "em")).toBeUndefined();
+    const many = (runs: readonly EvaluationResult[]): EvaluationResult[] =>
+      runs.map(({ items }) =>
+        scored(...Array.from({ length: 60 }, (_, i) => (items[i % 4] as { readonly em: number }).em)),
+      );
+    const share = gapShareOf(
+      { variant: many(variant), baseline: many(baseline), ceiling: many(ceiling) },
+      "em",
+    );
+    expect(share).toMatchObject({ n: 60 });
+    expect(share?.mean).toBeCloseTo(0.5, 12);
+    // By seed it is 1/3 and 2/3, and an interval over seeds reaches both.
+    expect(share?.ci[0]).toBeLessThan(0.34);
+    expect(share?.ci[1]).toBeGreaterThan(0.66);
+    // The way to the ceiling itself is all of it, whatever is drawn.
+    expect(
+      gapShareOf({ variant: many(ceiling), baseline: many(baseline), ceiling: many(ceiling) }, "em"),
+    ).toMatchObject({ mean: 1, ci: [1, 1] });
+    // Nothing to close.
+    expect(
+      gapShareOf({ variant: many(variant), baseline: many(ceiling), ceiling: many(baseline) }, "em"),
+    ).toBeUndefined();
+  });
+
   test("there is no ratio to nothing, and no mean of no runs", () => {
     expect(ratioOf({ variant: [scored(1)], baseline: [scored(0)] }, "em")).toBeUndefined();
     expect(estimateOf([], "em")).toBeUndefined();
@@ -89,6 +121,11 @@ describe("verdicts", () => {
     ["mixed", "good", { type: "ratioAtMost", most: 0.9 }, "agrees"],
     ["mixed", "good", { type: "ratioAtMost", most: 0.5 }, "not distinguishable"],
     ["mixed", "good", { type: "ratioAtMost", most: 0.1 }, "disagrees"],
+    ["mixed", "bad", { type: "gapShareAtLeast", least: 0.1, ceiling: "good" }, "agrees"],
+    ["mixed", "bad", { type: "gapShareAtLeast", least: 0.5, ceiling: "good" }, "not distinguishable"],
+    ["mixed", "bad", { type: "gapShareAtLeast", least: 0.9, ceiling: "good" }, "disagrees"],
+    ["mixed", "good", { type: "gapShareAtLeast", least: 0.3, ceiling: "bad" }, "not measured"],
+    ["mixed", "bad", { type: "gapShareAtLeast", least: 0.3, ceiling: "absent" }, "not measured"],
     ["good", "bad", { type: "none" }, "no claim"],
     ["good", "absent", { type: "higher" }, "not measured"],
   ])("%s against %s, %o: %s", (variant, baseline, expected, verdict) => {

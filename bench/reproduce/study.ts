@@ -31,6 +31,8 @@ export type Expectation =
   | { readonly type: "ratioAtMost"; readonly most: number }
   /** … lies above `least`. */
   | { readonly type: "ratioAtLeast"; readonly least: number }
+  /** The second's share of the way from the first to the variant `ceiling`, as an interval, lies above `least`. */
+  | { readonly type: "gapShareAtLeast"; readonly least: number; readonly ceiling: string }
   /** No direction is claimed; the difference is reported. */
   | { readonly type: "none" };
 

@@ -3,7 +3,7 @@ import type { Estimate } from "../../src/evaluation/bootstrap.ts";
 import type { MetricName } from "../../src/evaluation/item.ts";
 import type { EvaluationResult } from "../../src/evaluation/result.ts";
 import { markdownTable } from "../measure.ts";
-import { differenceOf, estimateOf, type Pair, ratioOf } from "./paired.ts";
+import { differenceOf, estimateOf, gapShareOf, type Pair, ratioOf } from "./paired.ts";
 import type { Claim, Expectation, Study } from "./study.ts";
 
 /** Results by variant and seed; a run that failed is absent. */
@@ -51,21 +51,26 @@ export interface Judged {
     | "no claim";
 }
 
-/** Judges a claim on the seeds that both variants have. */
+/** Judges a claim on the seeds that all its variants have. */
 export function judge(claim: Claim, results: Results): Judged {
-  const pair = pairOf(claim, results);
-  const estimate = isRatio(claim)
-    ? ratioOf(pair, claim.metric)
-    : differenceOf(pair, claim.metric, claim.baselineMetric);
+  const estimate = measured(claim, results);
   return { claim, estimate, verdict: estimate ? verdictOf(claim.expect, estimate) : "not measured" };
 }
 
-function pairOf({ variant, baseline }: Claim, results: Results): Pair {
-  const [own, other] = [results.get(variant), results.get(baseline)];
-  const seeds = [...(own?.keys() ?? [])].filter((seed) => other?.has(seed));
-  const at = (runs: ReadonlyMap<number, EvaluationResult> | undefined): EvaluationResult[] =>
-    seeds.map((seed) => runs?.get(seed) as EvaluationResult);
-  return { variant: at(own), baseline: at(other) };
+function measured(claim: Claim, results: Results): Estimate | undefined {
+  const { variant, baseline, metric, baselineMetric, expect } = claim;
+  const names = [variant, baseline, ...(expect.type === "gapShareAtLeast" ? [expect.ceiling] : [])];
+  const [own = [], other = [], ceiling = []] = runsOf(names, results);
+  const pair: Pair = { variant: own, baseline: other };
+  if (expect.type === "gapShareAtLeast") return gapShareOf({ ...pair, ceiling }, metric);
+  return isRatio(claim) ? ratioOf(pair, metric) : differenceOf(pair, metric, baselineMetric);
+}
+
+/** The runs of the variants with the seeds that all of them have. */
+function runsOf(names: readonly string[], results: Results): EvaluationResult[][] {
+  const all = names.map((name) => results.get(name));
+  const seeds = [...(all[0]?.keys() ?? [])].filter((seed) => all.every((runs) => runs?.has(seed)));
+  return all.map((runs) => seeds.map((seed) => runs?.get(seed) as EvaluationResult));
 }
 
 function verdictOf(expect: Expectation, { ci: [low, high] }: Estimate): Judged["verdict"] {
@@ -81,6 +86,7 @@ function verdictOf(expect: Expectation, { ci: [low, high] }: Estimate): Judged["
     case "ratioAtMost":
       return high <= expect.most ? "agrees" : low > expect.most ? "disagrees" : "not distinguishable";
     case "ratioAtLeast":
+    case "gapShareAtLeast":
       return low >= expect.least ? "agrees" : high < expect.least ? "disagrees" : "not distinguishable";
     case "none":
       return "no claim";
@@ -95,10 +101,14 @@ function claimTable(judged: readonly Judged[]): string {
   const rows = judged.map(({ claim, estimate, verdict }) => {
     const { baseline, metric, baselineMetric } = claim;
     const other = baselineMetric === undefined ? baseline : `${baselineMetric} of ${baseline}`;
-    const what = `${claim.variant} ${isRatio(claim) ? "over" : "less"} ${other}, ${metric}`;
+    const what = `${claim.variant} ${isRatio(claim) ? "over" : "less"} ${other}${overGap(claim)}, ${metric}`;
     return [claim.text, what, estimate ? show(estimate, claim.metric) : "-", verdict];
   });
   return markdownTable(["claim", "measured", "value", "verdict"], rows);
+}
+
+function overGap({ expect, baseline }: Claim): string {
+  return expect.type === "gapShareAtLeast" ? `, over ${expect.ceiling} less ${baseline}` : "";
 }
 
 function failureList(failures: readonly Failure[]): string {
