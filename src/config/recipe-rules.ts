@@ -13,7 +13,10 @@ import type { Stage } from "./stage-options.ts";
 /** What the rules look at; the recipe has it all. */
 interface Checked extends CheckedPlanner, CheckedRanker, Pick<CheckedEngine, "engine"> {
   readonly data:
-    | { readonly type: "world"; readonly world: { readonly hops: readonly number[] } }
+    | {
+        readonly type: "world";
+        readonly world: { readonly hops: readonly number[]; readonly familiar?: number };
+      }
     | {
         readonly type: "files";
         readonly corpus?: unknown;
@@ -149,17 +152,7 @@ function checkSupervised({ data, environment, stages }: Checked, index: number, 
       ["environment", "condense"],
       "a supervised stage has no one to condense its demonstrations; leave the stage or condense out",
     );
-  if (
-    stage?.type === "supervised" &&
-    stage.teacher.type === "plan" &&
-    stage.teacher.habits &&
-    environment.mode !== "search"
-  )
-    issue(
-      context,
-      ["stages", index, "teacher", "habits"],
-      `habits are of searching, in mode search; mode is ${environment.mode}, leave habits out`,
-    );
+  checkHabits({ data, environment, stages }, index, context);
   const isSearching = environment.mode === "search" || environment.mode === "planner";
   if (!isSearching || stage?.type !== "supervised" || stage.teacher.type !== "plan") return;
   if (data.type === "files") {
@@ -176,6 +169,29 @@ function checkSupervised({ data, environment, stages }: Checked, index: number, 
       context,
       ["environment", "maxSearches"],
       `the teacher makes ${hops} searches for a question of ${hops} hops, ${environment.maxSearches} are allowed; raise it or lower data.world.hops`,
+    );
+}
+
+/** Habits are of searching, and what is known by heart must be asked. */
+function checkHabits(
+  { data, environment, stages }: Pick<Checked, "data" | "environment" | "stages">,
+  index: number,
+  context: Context,
+): void {
+  const stage = stages[index];
+  if (stage?.type !== "supervised" || stage.teacher.type !== "plan" || !stage.teacher.habits) return;
+  const path = ["stages", index, "teacher", "habits"];
+  if (environment.mode !== "search")
+    issue(
+      context,
+      path,
+      `habits are of searching, in mode search; mode is ${environment.mode}, leave habits out`,
+    );
+  if (stage.teacher.habits.memory > 0 && !(data.type === "world" && data.world.familiar))
+    issue(
+      context,
+      [...path, "memory"],
+      "memory is of familiar questions, and there are none; set data.world.familiar of the world lab, or memory to 0",
     );
 }
 

@@ -123,3 +123,10 @@ function embedded(...given: Parameters<typeof parse>) {
   if (engine.type !== "embedded") throw new Error("the embedded engine was expected");
   return engine;
 }
+
+test("what a teacher knows by heart must be asked in every split", () => {
+  const memory = "stages.warm-up.teacher.habits={ memory: 0.5 }";
+  expect(messageOf(yaml, memory)).toContain("set data.world.familiar of the world lab, or memory to 0");
+  const lab = "data.world={ name: lab, relations: 2, hops: [1], familiar: 20 }";
+  expect(parse(yaml, memory, lab).data).toMatchObject({ world: { familiar: 20 } });
+});

@@ -65,6 +65,26 @@ describe("lab", () => {
       expect(new Set(questions.map(({ text }) => text)).size).toBe(questions.length);
   });
 
+  test("asks familiar questions in every split, in training as a kind and elsewhere half the time", async () => {
+    const options = { name: "lab", relations: 2, hops: [1], familiar: 20 } as const;
+    const {
+      train,
+      validation,
+      test: held,
+    } = (await makeWorld({ ...options, trainQuestions: 100, testQuestions: 50 })).questions;
+    const textsOf = (questions: readonly Question[], kind: string): string[] =>
+      questions.filter((question) => question.kind === kind).map(({ text }) => text);
+    const known = textsOf(train, "familiar");
+    expect(known).toHaveLength(20);
+    for (const questions of [validation, held]) {
+      expect(textsOf(questions, "familiar").sort()).toEqual([...known].sort());
+      expect(textsOf(questions, "mentor").filter((text) => known.includes(text))).toEqual([]);
+      expect(new Set(questions.map(({ id }) => id)).size).toBe(questions.length);
+    }
+    expect(textsOf(held, "mentor")).toHaveLength(25);
+    expect(textsOf(train, "mentor").filter((text) => known.includes(text))).toEqual([]);
+  });
+
   test("balances the hops, up to what there is to ask", () => {
     const counts = (questions: World["questions"]["test"]) =>
       [1, 2].map((hops) => questions.filter((question) => question.hops === hops).length);

@@ -4,14 +4,15 @@
  * stored: everything about an entity is computed from its number, so passages can be streamed in bounded memory.
  *
  * Each entity has every relation to one other entity, in one passage. A question names an entity and follows a
- * chain of relations that never visits an entity twice. Entities are split 80 / 10 / 10 %.
+ * chain of relations that never visits an entity twice. Entities are split 80 / 10 / 10 %;
+ * `familiar` questions are asked in every split.
  */
 import { z } from "zod";
 import { ConfigError } from "../errors.ts";
 import { random } from "../shared/random.ts";
 import { hashInteger, type LabFacts, labFacts, MAX_NAME_WORDS, permutation, RELATIONS } from "./lab-facts.ts";
 import type { Passage } from "./passage.ts";
-import type { Question } from "./question.ts";
+import { FAMILIAR, type Question } from "./question.ts";
 import { type QuestionDraft, type QuestionKind, selectQuestions } from "./select-questions.ts";
 import type { World } from "./world-contract.ts";
 
@@ -52,6 +53,13 @@ export const labOptionsSchema = z.strictObject({
     .max(10)
     .default(0)
     .describe("Passages per entity that name it beside others but hold none of the facts asked."),
+  familiar: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      "How many questions of one hop are the same in every split, so that a policy can know their answers by heart as a language model knows what it has often read. They ask the last relation, which the other questions then leave alone: in training a kind of their own, which takes its turn, in the held-out splits as many as the others, up to this number.",
+    ),
   trainQuestions: count.default(4000).describe("At most so many training questions."),
   validationQuestions: count.default(300).describe("At most so many validation questions."),
   testQuestions: count.default(600).describe("At most so many test questions."),
@@ -61,7 +69,9 @@ export type LabOptions = z.output<typeof labOptionsSchema>;
 /** Makes the world; throws `ConfigError` where `nameWords` cannot name all entities. */
 export function makeLab(options: LabOptions): World {
   const questions = (split: "train" | "validation" | "test", size: number): Question[] =>
-    labQuestions(options, { split, count: size });
+    options.familiar === 0
+      ? labQuestions(options, { split, count: size })
+      : withFamiliar(options, { split, count: size });
   return {
     name: "lab",
     sources: [{ name: "invented by a seeded generator", licence: "CC0-1.0" }],
@@ -125,11 +135,16 @@ function factText(facts: LabFacts, entity: number): string {
 
 const SPLITS = { train: [0, 0.8], validation: [0.8, 0.9], test: [0.9, 1] } as const;
 
-function labQuestions(
-  options: LabOptions,
-  target: { readonly split: keyof typeof SPLITS; readonly count: number },
-): Question[] {
-  const facts = factsOf(options);
+interface Target {
+  readonly split: keyof typeof SPLITS;
+  readonly count: number;
+  /** What is asked; absent: all relations. */
+  readonly relations?: readonly string[];
+}
+
+function labQuestions(options: LabOptions, { relations, ...target }: Target): Question[] {
+  const all = factsOf(options);
+  const facts = { ...all, relations: relations ?? all.relations };
   const entityAt = permutation(options.entities, random(options.seed, "lab", "split"));
   const [from, to] = SPLITS[target.split].map((share) => Math.round(share * options.entities)) as [
     number,
@@ -141,6 +156,30 @@ function labQuestions(
     return { hops, candidates: labCandidates(facts, entities, hops) };
   });
   return selectQuestions(kinds, { dataset: "lab", ...target }, random(options.seed, "lab", target.split));
+}
+
+/** Familiar questions, the same in all splits, ask the last relation of the training split's entities; the others never do. */
+function withFamiliar(options: LabOptions, { split, count }: Target): Question[] {
+  const relations = RELATIONS.slice(0, options.relations - 1);
+  if (relations.length === 0)
+    throw new ConfigError(
+      `world options: familiar questions ask the last of the relations, which leaves none of ${options.relations} for the others; set relations to at least 2`,
+      { path: "relations" },
+    );
+  const familiar = labQuestions(
+    { ...options, hops: [1] },
+    {
+      split: "train",
+      count: options.familiar,
+      relations: RELATIONS.slice(options.relations - 1, options.relations),
+    },
+  ).map((question) => ({ ...question, kind: FAMILIAR }));
+  const places = split === "train" ? count - familiar.length : Math.ceil(count / 2);
+  const others = labQuestions(options, { split, count: Math.max(0, places), relations });
+  const asked = split === "train" ? familiar : familiar.slice(0, others.length);
+  return random(options.seed, "lab", split, "familiar")
+    .shuffle([...others, ...asked])
+    .map((question, index) => ({ ...question, id: `${split}-${index}` }));
 }
 
 /** All questions of `hops` hops without repeats: each round asks every entity along another chain of relations. */

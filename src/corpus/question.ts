@@ -18,6 +18,9 @@ export interface Question {
   readonly extra?: Readonly<Record<string, unknown>>;
 }
 
+/** The `kind` of questions that are asked again and again, so that a policy can know their answers without a search. */
+export const FAMILIAR = "familiar";
+
 /** The key that identifies a question across data sets: two sets may use equal ids. */
 export function questionKey(question: Question): string {
   return `${question.dataset}/${question.id}`;

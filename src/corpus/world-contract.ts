@@ -16,6 +16,6 @@ export interface World {
   readonly name: string;
   readonly sources: readonly WorldSource[];
   readonly passages: readonly Passage[];
-  /** The entity that a question names is named in one split only. */
+  /** The entity that a question names is named in one split only, but for familiar questions (`lab`). */
   readonly questions: QuestionSplits;
 }

@@ -9,10 +9,17 @@ const actions = [
   { type: "search", query: "France" },
   { type: "answer", answer: "Euro" },
 ] as const;
-const turns = (habits: object, { maxSearches = 4, seed = 1 } = {}) =>
+const question = {
+  id: "0",
+  dataset: "atlas",
+  text: "Which currency?",
+  goldAnswers: ["Euro"],
+  goldPassages: [],
+};
+const turns = (habits: object, { maxSearches = 4, seed = 1, kind = "currency" } = {}) =>
   turnsWithHabits(actions, habitsSchema.parse(habits), {
     codec: compactCodec,
-    question: "Which currency?",
+    question: { ...question, kind },
     maxSearches,
     chance: random(seed, "habits"),
   });
@@ -37,6 +44,11 @@ test("each habit is what its name says", () => {
   expect(invalid).toHaveLength(4);
   const [empty] = invalid.filter((turn) => ![first, second, end].includes(turn));
   expect(compactCodec.parse(empty as string)).toEqual({ type: "invalid", reason: "emptyQuery" });
+});
+
+test("what is known by heart is answered at once, other questions never are", () => {
+  expect(turns({ memory: 1 }, { kind: "familiar" })).toEqual([end]);
+  expect(turns({ memory: 1 })).toEqual([first, second, end]);
 });
 
 test("habits never take the room of a search that is needed", () => {

@@ -4,6 +4,7 @@
  * a script bring them along; a model from nothing that was warmed up without them has none that reinforcement could remove.
  */
 import { z } from "zod";
+import { FAMILIAR, type Question } from "../corpus/question.ts";
 import type { Action, Codec } from "../environment/action.ts";
 import type { Random } from "../shared/random.ts";
 
@@ -11,6 +12,9 @@ const share = z.number().min(0).max(1).default(0);
 
 export const habitsSchema = z.strictObject({
   noSearch: share.describe("Probability that a demonstration answers at once, which it cannot know."),
+  memory: share.describe(
+    "Probability that a demonstration of a familiar question (data.world.familiar) answers at once, which it can know.",
+  ),
   invalid: share.describe(
     "Probability of a search without a query, a turn that is no action, before a search.",
   ),
@@ -33,7 +37,7 @@ export function turnsWithHabits(
     chance,
   }: {
     readonly codec: Codec;
-    readonly question: string;
+    readonly question: Question;
     readonly maxSearches: number;
     readonly chance: Random;
   },
@@ -48,9 +52,10 @@ export function turnsWithHabits(
   const [invalidAt, duplicateAt] = [chance.next(), chance.next()];
   const searches = actions.filter((action) => action.type === "search");
   const ending = actions.slice(searches.length).map(codec.render);
-  if (has.noSearch) return ending;
+  const knows = chance.next() < habits.memory && question.kind === FAMILIAR;
+  if (has.noSearch || knows) return ending;
   const turns = searches.map(({ query }, i) =>
-    codec.render({ type: "search", query: i === 0 && has.noRewriting ? question : query }),
+    codec.render({ type: "search", query: i === 0 && has.noRewriting ? question.text : query }),
   );
   const place = (draw: number): number => Math.floor(draw * searches.length);
   if (has.duplicate && turns.length < maxSearches)

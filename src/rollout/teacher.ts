@@ -134,7 +134,7 @@ async function scriptOf(
     checkBudget(question, actions.length - 1, maxSearches);
     const { habits } = teacher;
     if (habits === undefined) return actions.map(codec.render);
-    return turnsWithHabits(actions, habits, { codec, question: question.text, maxSearches, chance });
+    return turnsWithHabits(actions, habits, { codec, question, maxSearches, chance });
   }
   const { retriever, titles = new Map(), signal } = setting;
   const format = observationFormat(setting.environment, setting.tokenizer);

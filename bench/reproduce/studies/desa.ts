@@ -1,6 +1,7 @@
 /**
  * DeSA (arXiv 2510.04695) in miniature: two stages against outcome alone, against what the paper tried instead, and
- * against the control that it leaves out, stage 1 on exact match too. All variants take equal steps.
+ * against the control that it leaves out, stage 1 on exact match too. All variants take equal steps, but
+ * for the switch at the peak, which may take fewer.
  */
 import type { Study, Variant } from "../study.ts";
 
@@ -15,8 +16,8 @@ const both = (reward: string): string[] => [
   // Optimiser, schedule and reference go on, so that two stages of one reward are one stage.
   "stages.answer.carry=[optimizer, schedule, reference]",
 ];
-const mixture = (recall: number): string =>
-  `{ type: mixture, parts: [{ weight: ${recall}, reward: { type: retrievalRecall } }, { weight: ${1 - recall}, reward: { type: exactMatch } }] }`;
+const mixture =
+  "{ type: mixture, parts: [{ weight: 0.5, reward: { type: retrievalRecall } }, { weight: 0.5, reward: { type: exactMatch } }] }";
 
 const outcome = "outcome only";
 
@@ -28,17 +29,10 @@ export const desaStudy: Study = {
     variant(outcome, ...both("{ type: exactMatch }")),
     variant("control, exact match in stage 1", "stages.search.reward={ type: exactMatch }"),
     variant("recall only", ...both("{ type: retrievalRecall }")),
-    variant("mixture 0.5", ...both(mixture(0.5))),
-    variant("mixture 0.25 recall", ...both(mixture(0.25))),
-    variant("mixture 0.75 recall", ...both(mixture(0.75))),
+    variant("mixture 0.5", ...both(mixture)),
     variant("stage 1 accuracy", "stages.search.reward={ type: retrievalAccuracy }"),
     variant("stage 1 recall less flags", "stages.search.reward.deficiencyPenalty=0.2"),
-    variant(
-      "switch at the peak",
-      "stages.search.until={ everySteps: 2, patience: 3 }",
-      "stages.search.steps=20",
-    ),
-    variant("nothing anew", "stages.answer.carry=[optimizer, schedule, reference]"),
+    variant("switch at the peak", "stages.search.until={ everySteps: 2, patience: 3 }"),
     { ...variant("warm start"), supervisedOnly: true },
   ],
   claims: [
@@ -106,10 +100,10 @@ export const desaStudy: Study = {
       expect: { type: "none" },
     },
     {
-      text: "Starting anew matters (as released)",
+      text: "A single stage on half recall, half exact match has more deficiencies too",
       variant: "desa",
-      baseline: "nothing anew",
-      metric: "em",
+      baseline: "mixture 0.5",
+      metric: "anyDeficiency",
       expect: { type: "none" },
     },
   ],
