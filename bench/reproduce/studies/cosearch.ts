@@ -1,33 +1,55 @@
 /**
  * CoSearch (arXiv 2604.17555, tables 2 and 3) in miniature: joint training of agent and ranker between retrieval alone and a
  * frozen ranker on one side and the oracle on the other, and the paper's ablations. Every variant starts from the same
- * agent and the same ranker, and differs in who ranks while reinforcement goes on.
+ * agent, warmed up on what an oracle shows, and the same ranker, warmed up until it knows its grammar and ranks poorly, as
+ * an untrained language model would; they differ in who ranks while reinforcement goes on. nDCG is not compared: of one
+ * passage that is shown it is Hit@1.
  */
 import type { Study, Variant } from "../study.ts";
 
 const recipe = "recipes/lab-cosearch.yaml";
-const start = "start";
-/** The last stage of the recipe alone (`test/scripted-cosearch.test.ts` holds both together). */
-export const jointStage = [
-  "type: reinforcement",
-  "name: joint",
-  "steps: 100",
-  "questionsPerStep: 16",
-  "schedule: { learningRate: 4.0e-4, warmupSteps: 3, decay: { type: linear, minRatio: 0.1 } }",
-  "algorithm: { groupSize: 8, minibatchSize: 64 }",
-  "reward: { type: formatF1, format: actions }",
-].join(", ");
-const fromStart = [`stages=[{ ${jointStage} }]`, `model={checkpoint:${start}}`];
+/** The stages of the recipe (`test/scripted-cosearch.test.ts` holds both together); here each warm-up is a run of its own. */
+export const stages = {
+  ranker: [
+    "type: supervised",
+    "name: ranker-warm-up",
+    "steps: 30",
+    "batchSize: 32",
+    "teacher: { type: ranking }",
+    "schedule: { learningRate: 4.0e-3, warmupSteps: 10, decay: { type: linear, minRatio: 0.1 } }",
+    "optimizer: { beta2: 0.98 }",
+  ].join(", "),
+  agent: [
+    "type: supervised",
+    "name: warm-up",
+    "steps: 200",
+    "batchSize: 32",
+    "schedule: { learningRate: 4.0e-3, warmupSteps: 30, decay: { type: linear, minRatio: 0.1 } }",
+    "optimizer: { beta2: 0.98 }",
+  ].join(", "),
+  joint: [
+    "type: reinforcement",
+    "name: joint",
+    "steps: 40",
+    "questionsPerStep: 16",
+    "schedule: { learningRate: 4.0e-4, warmupSteps: 3, decay: { type: linear, minRatio: 0.1 } }",
+    "algorithm: { groupSize: 8, minibatchSize: 64 }",
+    "reward: { type: formatF1, format: actions }",
+  ].join(", "),
+};
+const only = (stage: keyof typeof stages): string => `stages=[{ ${stages[stage]} }]`;
+const oracleRanker = (candidates: number): string => `ranker={ type: oracle, candidates: ${candidates} }`;
+const fromAgent = [only("joint"), "model={checkpoint:agent}"];
 /** Without a ranker that learns. */
 const plain = (name: string, ranker: string): Variant => ({
   name,
   recipe,
-  overrides: [...fromStart, `ranker=${ranker}`],
+  overrides: [...fromAgent, ranker],
 });
 const variant = (name: string, ...overrides: string[]): Variant => ({
   name,
   recipe,
-  overrides: [...fromStart, `ranker.model={checkpoint:${start}}/ranker`, ...overrides],
+  overrides: [...fromAgent, "ranker.model={checkpoint:ranker}/ranker", ...overrides],
 });
 const joint = "joint";
 const fixed = "fixed ranker";
@@ -37,27 +59,19 @@ const alone = "retrieval only";
 export const cosearchStudy: Study = {
   name: "cosearch",
   title: "CoSearch in miniature",
-  prepared: [{ name: start, recipe, overrides: [], supervisedOnly: true }],
+  prepared: [
+    { name: "agent", recipe, overrides: [only("agent"), oracleRanker(12)], supervisedOnly: true },
+    { name: "ranker", recipe, overrides: [only("ranker")], supervisedOnly: true },
+  ],
   variants: [
     variant(joint),
     variant(fixed, "ranker.trainable=false"),
-    plain(oracle, "{ type: oracle, candidates: 6 }"),
-    plain(alone, "{ type: none }"),
-    { name: start, recipe, overrides: [], supervisedOnly: true },
+    plain(oracle, oracleRanker(4)),
+    plain(alone, "ranker={ type: none }"),
     variant("without r_main", "ranker.reward.combine=relevance"),
     variant("without r_rel", "ranker.reward.combine=answer"),
-    variant("nDCG", "ranker.reward.relevance=ndcg"),
     variant("without grouping", "ranker.grouping={ type: off, answerability: false, minMembers: 1 }"),
     variant("exact grouping", "ranker.grouping.type=exact"),
-    variant(
-      "released reward",
-      "ranker.reward.gamma=0.8",
-      "ranker.reward.gammaIncluded=true",
-      "ranker.reward.answerThreshold=0.8",
-      "ranker.reward.keepIllFormedAgents=true",
-      "ranker.grouping.minMembers=4",
-      "ranker.averageDuplicates=true",
-    ),
     variant("greedy ranker", "ranker.sampling.temperature=0"),
   ],
   claims: [
@@ -83,6 +97,13 @@ export const cosearchStudy: Study = {
       expect: { type: "higher" },
     },
     {
+      text: "It closes at least 30 % of the gap between a fixed ranker and the oracle (the paper's tables: 21 % of 0.073 at 7B)",
+      variant: joint,
+      baseline: fixed,
+      metric: "f1",
+      expect: { type: "gapShareAtLeast", least: 0.3, ceiling: oracle },
+    },
+    {
       text: "… and shows relevant passages more often (Figure 3)",
       variant: joint,
       baseline: fixed,
@@ -104,13 +125,6 @@ export const cosearchStudy: Study = {
       expect: { type: "lower" },
     },
     {
-      text: "With nDCG it is lower (0.556)",
-      variant: "nDCG",
-      baseline: joint,
-      metric: "f1",
-      expect: { type: "lower" },
-    },
-    {
       text: "Without grouping it is lower (0.549)",
       variant: "without grouping",
       baseline: joint,
@@ -120,13 +134,6 @@ export const cosearchStudy: Study = {
     {
       text: "Equal queries alone, a control of ours",
       variant: "exact grouping",
-      baseline: joint,
-      metric: "f1",
-      expect: { type: "none" },
-    },
-    {
-      text: "The reward as released, which the paper does not compare",
-      variant: "released reward",
       baseline: joint,
       metric: "f1",
       expect: { type: "none" },
