@@ -39,30 +39,31 @@ export async function measureCurve({ steps, warmUp }: { readonly steps: number; 
     const recipe = await loadRecipe(join(root, "recipes", "lab.yaml"), { overrides });
     const start = warmStartOf(recipe);
     if (start === undefined) throw new Error("lab.yaml begins with a supervised stage");
-    const warm = await trained(start.recipe, join(folder, "warm"));
+    process.stderr.write(`warm start of ${warmUp} steps, then twice ${steps} steps\n`);
+    const warm = await trainedRun(start.recipe, join(folder, "warm"));
     const checkpoint = await warm.latestCheckpoint();
     if (checkpoint === undefined) throw new Error("the warm start left no checkpoint");
     const rest = start.rest(checkpoint.path);
-    const here = await read(await trained(rest, join(folder, "here")));
-    const there = await served(checkpoint.path, folder, async (url) => {
-      const engine = tinkerOptionsSchema.parse({ type: "tinker", url, rank: 0, downloadAdapters: false });
-      return await read(await trained({ ...rest, engine }, join(folder, "there")));
-    });
-    return compare(here, there);
+    const here = await trainedRun(rest, join(folder, "here"));
+    const there = await served(checkpoint.path, folder, (url) =>
+      trainedRun(behind(url, rest), join(folder, "there")),
+    );
+    return await compareRuns(here, there);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function trained(recipe: Recipe, folder: string): Promise<RunFolder> {
-  process.stderr.write(`${folder} starts\n`);
+/** The same recipe with all weights trained on a server. */
+export function behind(url: string, recipe: Recipe): Recipe {
+  const engine = tinkerOptionsSchema.parse({ type: "tinker", url, rank: 0, downloadAdapters: false });
+  return { ...recipe, engine };
+}
+
+export async function trainedRun(recipe: Recipe, folder: string): Promise<RunFolder> {
   const now = (): number => performance.now();
   await train({ recipe, folder, resume: false, reporter: silentReporter, now, codeVersion: "bench" });
   return await RunFolder.open(folder);
-}
-
-async function read(run: RunFolder): Promise<Trained> {
-  return { rows: await run.readMetrics(), trajectories: await run.readTrajectories("grpo") };
 }
 
 /** Runs `work` against `forager serve engine`, a process of its own. */
@@ -87,23 +88,44 @@ async function urlOf(server: ChildProcess): Promise<string> {
   throw new Error("the server ended before it was ready");
 }
 
-function compare(here: Trained, there: Trained) {
-  const keys = ["reward/mean", "loss/value", "gradient/norm"] as const;
-  const steps = here.rows.map((row, index) => {
-    const other = there.rows[index];
-    const pairs = keys.map((key) => [key, [row[key] ?? Number.NaN, other?.[key] ?? Number.NaN]] as const);
-    const equal = equalTrajectories(row.step, here, there);
-    return { step: row.step, ...Object.fromEntries(pairs), equal } as CurveStep;
+/** Two runs of one recipe, step by step. */
+export async function compareRuns(here: RunFolder, there: RunFolder): Promise<Compared> {
+  const [mine, theirs] = [await read(here), await read(there)];
+  const steps = mine.rows.map((row, index): CurveStep => {
+    const other = theirs.rows[index];
+    const pair = (key: "reward/mean" | "loss/value" | "gradient/norm"): Pair => [
+      row[key] ?? Number.NaN,
+      other?.[key] ?? Number.NaN,
+    ];
+    return {
+      step: row.step,
+      reward: pair("reward/mean"),
+      loss: pair("loss/value"),
+      gradientNorm: pair("gradient/norm"),
+      equal: equalTrajectories(row.step, mine, theirs),
+    };
   });
-  return { steps, logprobDifference: logprobDifference(here, there) };
+  return { steps, logprobDifference: logprobDifference(mine, theirs) };
+}
+
+async function read(run: RunFolder): Promise<Trained> {
+  return { rows: await run.readMetrics(), trajectories: await run.readTrajectories("grpo") };
+}
+
+/** In this process, behind the server. */
+type Pair = readonly [number, number];
+
+interface Compared {
+  readonly steps: readonly CurveStep[];
+  /** Largest difference of a sampled log-probability in the first step, whose weights are equal, over equal trajectories. */
+  readonly logprobDifference: number;
 }
 
 interface CurveStep {
   readonly step: number;
-  /** In this process, behind the server. */
-  readonly "reward/mean": readonly [number, number];
-  readonly "loss/value": readonly [number, number];
-  readonly "gradient/norm": readonly [number, number];
+  readonly reward: Pair;
+  readonly loss: Pair;
+  readonly gradientNorm: Pair;
   /** Share of trajectories with the same tokens. */
   readonly equal: number;
 }
@@ -121,7 +143,6 @@ function equalTrajectories(step: number, here: Trained, there: Trained): number 
   );
 }
 
-/** Largest difference of a sampled log-probability in the first step, whose weights are equal, over equal trajectories. */
 function logprobDifference(here: Trained, there: Trained): number {
   const others = new Map(there.trajectories.map((record) => [nameOf(record), record]));
   let most = 0;
@@ -138,21 +159,12 @@ function logprobDifference(here: Trained, there: Trained): number {
   return most;
 }
 
-export function curveRows({
-  steps,
-  logprobDifference,
-}: Awaited<ReturnType<typeof measureCurve>>): string[][] {
-  const pair = ([a, b]: readonly [number, number], digits: number): string =>
-    `${a.toFixed(digits)} / ${b.toFixed(digits)}`;
+export function curveRows({ steps, logprobDifference }: Compared): string[][] {
+  const pair = ([a, b]: Pair, digits: number): string => `${a.toFixed(digits)} / ${b.toFixed(digits)}`;
   return [
-    ...steps.map((step) => [
-      `step ${step.step}: reward, loss, norm of the gradient, here / there; equal trajectories`,
-      [
-        pair(step["reward/mean"], 4),
-        pair(step["loss/value"], 6),
-        pair(step["gradient/norm"], 5),
-        `${(100 * step.equal).toFixed(1)} %`,
-      ].join(", "),
+    ...steps.map(({ step, reward, loss, gradientNorm, equal }) => [
+      `step ${step}: reward, loss, norm of the gradient, here / there; equal trajectories`,
+      `${pair(reward, 4)}, ${pair(loss, 6)}, ${pair(gradientNorm, 5)}, ${(100 * equal).toFixed(1)} %`,
     ]),
     ["largest difference of a sampled log-probability in step 1", logprobDifference.toExponential(1)],
   ];

@@ -10,6 +10,7 @@ import { RetrieverError } from "../../src/errors.ts";
 import { scriptedRetriever } from "../../src/retrieval/scripted-retriever.ts";
 import type { Fetch, NetworkWorld } from "../../src/shared/network-world.ts";
 import { persistentFetch } from "../../src/shared/persistent-fetch.ts";
+import { collectEarly } from "../../src/training/collect-early.ts";
 import type { SamplingLesson } from "../../src/training/sample-groups.ts";
 import { processWorld } from "../../src/training/world.ts";
 import { Worker } from "../worker.ts";
@@ -26,6 +27,7 @@ export interface There {
 
 /** Runs a part against a server and an engine of its own, with at most `concurrency` samples at once. */
 export async function onServer<T>(concurrency: number, work: (there: There) => Promise<T>): Promise<T> {
+  collectEarly();
   const file = new URL("server.ts", import.meta.url).pathname;
   const server = new Worker(process.execPath, ["--import", "tsx", file]);
   try {

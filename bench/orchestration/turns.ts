@@ -7,6 +7,8 @@ import { lessonOf, stageOf, type There } from "./setting.ts";
 /** What the process held when a step was done. */
 interface Moment {
   readonly turns: number;
+  /** Since the first step was done. */
+  readonly seconds: number;
   readonly resident: number;
   /** Objects of JavaScript, garbage included. */
   readonly heap: number;
@@ -39,7 +41,7 @@ export async function measureTurns(
       }
     }
     const { rss: resident, heapUsed: heap } = process.memoryUsage();
-    moments.push({ turns, resident, heap });
+    moments.push({ turns, seconds: (performance.now() - started) / 1000, resident, heap });
     process.stderr.write(`\r${turns} turns, ${formatBytes(resident)}   `);
   }
   const seconds = (performance.now() - started) / 1000;
@@ -72,7 +74,16 @@ function tenthsOf(moments: readonly Moment[], wanted: number): Moment[] {
     moments.findLast(({ turns }) => turns <= ((i + 1) * wanted) / 10),
   );
   const last = moments.at(-1);
-  return [...tenths.slice(0, 9), last].filter((moment) => moment !== undefined);
+  const known = [...tenths.slice(0, 9), last].filter((moment) => moment !== undefined && moment.turns > 0);
+  return [...new Set(known)] as Moment[];
+}
+
+/** Turns a second from each moment to the next. */
+function ratesOf(moments: readonly Moment[]): number[] {
+  return moments.map(({ turns, seconds }, index) => {
+    const before = moments[index - 1] ?? { turns: 0, seconds: 0 };
+    return (turns - before.turns) / (seconds - before.seconds);
+  });
 }
 
 export function turnRows(measured: Awaited<ReturnType<typeof measureTurns>>): string[][] {
@@ -88,6 +99,7 @@ export function turnRows(measured: Awaited<ReturnType<typeof measureTurns>>): st
       "processors in use here, longest pause of the event loop",
       `${formatNumber(measured.processorShare)}, ${formatNumber(measured.longestPauseMs)} ms`,
     ],
+    ["turns/s by tenths of the run", ratesOf(tenths).map(formatNumber).join(", ")],
     ["memory by tenths of the run", tenths.map(({ resident }) => formatBytes(resident)).join(", ")],
     ["of that objects, garbage included", tenths.map(({ heap }) => formatBytes(heap)).join(", ")],
     ["most memory, here and there", [residentMost, measured.serverResident].map(formatBytes).join(", ")],

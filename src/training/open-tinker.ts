@@ -13,6 +13,7 @@ import { ConfigError, EngineError } from "../errors.ts";
 import { exists } from "../shared/files.ts";
 import type { NetworkWorld } from "../shared/network-world.ts";
 import type { WritableTokenizer } from "../tokenizer/tokenizer-file.ts";
+import { collectEarly } from "./collect-early.ts";
 import type { Watcher } from "./hub-settings.ts";
 import { processWorld } from "./world.ts";
 
@@ -34,6 +35,7 @@ export async function openTinker(
   setting: TinkerSetting = {},
 ): Promise<TinkerEngine> {
   const { signal, note, folder, isTraining = true } = setting;
+  collectEarly();
   const { Connection } = await import("../engine/tinker/connection.ts");
   const { Session } = await import("../engine/tinker/session.ts");
   const { TinkerEngine } = await import("../engine/tinker/tinker-engine.ts");
