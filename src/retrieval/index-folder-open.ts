@@ -10,8 +10,9 @@ import { positionFinder } from "./index-folder-ids.ts";
 import { type Manifest, readManifest } from "./index-folder-manifest.ts";
 import { totalBytes } from "./index-folder-write.ts";
 import { Bm25Index } from "./lexical/bm25-index.ts";
-import { memoryPostings } from "./lexical/memory-postings.ts";
+import { type MemoryPostings, memoryPostings } from "./lexical/memory-postings.ts";
 import { RankPool } from "./lexical/rank-pool.ts";
+import { entryMemory } from "./lexical/sum-kernel.ts";
 import type { PostingStore } from "./lexical/term-entries.ts";
 import { Vocabulary } from "./lexical/vocabulary.ts";
 import { checkPart, PartFile, readCheckedPart, readPart } from "./part-files.ts";
@@ -75,8 +76,7 @@ function openInMemory(
   const postings = {
     starts: new Float64Array(content("starts")),
     bounds: new Float32Array(content("bounds")),
-    passages: new Uint32Array(content("postings")),
-    impacts: new Float32Array(content("impacts")),
+    ...entriesInPlace(folder, parts, threads),
   };
   const shared = { options, passageCount: counts.passages, vocabulary, vocabularyStarts, postings };
   return new Bm25Index({
@@ -88,6 +88,26 @@ function openInMemory(
     positionOf: positionFinder(bytes("ids"), passages),
     ...(threads > 1 && { pool: new RankPool(shared, threads) }),
   });
+}
+
+/** The entries in memory where kernels can add them in place, if they fit into that of WebAssembly. */
+function entriesInPlace(
+  folder: string,
+  parts: Manifest["parts"],
+  threads: number,
+): Pick<MemoryPostings, "passages" | "impacts" | "memory"> {
+  const entries = parts.impacts.bytes / Float32Array.BYTES_PER_ELEMENT;
+  const place = entryMemory(entries, threads);
+  const content = (name: "postings" | "impacts") =>
+    readCheckedPart(folder, parts[name], place === undefined && threads > 1);
+  if (place === undefined)
+    return {
+      passages: new Uint32Array(content("postings")),
+      impacts: new Float32Array(content("impacts")),
+    };
+  place.passages.set(new Uint32Array(content("postings")));
+  place.impacts.set(new Float32Array(content("impacts")));
+  return place;
 }
 
 function openOnDisk(folder: string, manifest: Manifest, cacheBytes: number): Bm25Index {

@@ -10,8 +10,9 @@ import type { PassageStore } from "../passage-store.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import type { Bm25Options } from "./bm25-options.ts";
 import { QueryTerms } from "./query-terms.ts";
-import { QUERIES_PER_PIECE, type RankPool } from "./rank-pool.ts";
+import { QUERIES_FOR_ONE, type RankPool } from "./rank-pool.ts";
 import { Ranker } from "./ranking.ts";
+import { SumKernel } from "./sum-kernel.ts";
 import type { PostingStore } from "./term-entries.ts";
 import type { Ranking } from "./top-k.ts";
 import type { Vocabulary } from "./vocabulary.ts";
@@ -47,7 +48,7 @@ export class Bm25Index implements Retriever {
     this.parts = parts;
     this.identity = identityOf(parts);
     this.#terms = new QueryTerms(parts.options, parts.vocabulary);
-    this.#ranker = new Ranker(parts.passages.count);
+    this.#ranker = new Ranker(parts.passages.count, { kernel: new SumKernel(parts.postings.memory) });
   }
 
   get passages(): PassageStore {
@@ -77,7 +78,7 @@ export class Bm25Index implements Retriever {
       throw new RetrieverError(`k must be an integer of at least 1, got ${k}`);
     signal?.throwIfAborted();
     const { pool } = this.parts;
-    if (pool !== undefined && queries.length > QUERIES_PER_PIECE)
+    if (pool !== undefined && queries.length > QUERIES_FOR_ONE)
       return await pool.rank(queries, { k, signal, search: (query) => this.#search(query, k) });
     const rankings: Ranking[] = [];
     for (const query of queries) {

@@ -14,10 +14,13 @@ export interface MemoryPostings {
   readonly passages: Uint32Array;
   /** (entries) */
   readonly impacts: Float32Array;
+  /** Where these two lie, if kernels can add them in place. */
+  readonly memory?: WebAssembly.Memory;
 }
 
-export function memoryPostings({ starts, bounds, passages, impacts }: MemoryPostings): PostingStore {
+export function memoryPostings({ starts, bounds, passages, impacts, memory }: MemoryPostings): PostingStore {
   return {
+    ...(memory && { memory }),
     count: passages.length,
     entriesOf: (term, weight) => ({
       passages,

@@ -1,7 +1,8 @@
 /**
  * Threads that rank many queries at once over an index in memory, whose arrays they share; the caller's thread ranks
- * with them. Queries go out in small pieces, so that threads end together; the order of the answers is that of the
- * queries. Threads start at the first call.
+ * with them. Each takes the next query that nobody has taken, by a counter in shared memory, and sends what it found
+ * in one message when none are left: a thread that starts, is busy or slow (V8 compiles its code during the first
+ * calls) holds nobody up for longer than one query. Threads start at the first call.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
@@ -20,26 +21,33 @@ export interface SharedIndex {
   readonly postings: MemoryPostings;
 }
 
+export interface RankThread extends SharedIndex {
+  /** Its number; 0 is the caller's. */
+  readonly thread: number;
+}
+
 export interface RankRequest {
   readonly number: number;
   readonly queries: readonly string[];
   readonly k: number;
+  /** (1) How many queries are taken; in shared memory. */
+  readonly taken: Int32Array;
 }
 
-/** The rankings of a piece one after the other: an array for each of them would cost more to send than to make. */
+/** The rankings of a thread one after the other: an array for each of them would cost more to send than to make. */
 export interface RankAnswer {
   readonly number: number;
-  /** (queries) How long each ranking is. */
+  /** (rankings) The places of their queries in the request. */
+  readonly places: Uint32Array;
+  /** (rankings) */
   readonly lengths: Uint32Array;
   readonly positions: Uint32Array;
   readonly scores: Float64Array;
 }
 
-/** Queries sent to a thread at a time; calls of fewer are not worth a message. */
-export const QUERIES_PER_PIECE = 16;
-/** Pieces that a thread has at a time, so that it need not wait for the next one. */
-const PIECES_AHEAD = 2;
-/** Queries that the caller's thread ranks before it looks at answers and other work. */
+/** Calls of so many queries are not worth a message yet. */
+export const QUERIES_FOR_ONE = 16;
+/** Queries that the caller's thread ranks before it looks at other work. */
 const QUERIES_PER_TURN = 8;
 
 export interface RankCall {
@@ -49,16 +57,27 @@ export interface RankCall {
   search(query: string, k: number): Ranking;
 }
 
-interface Waiting {
-  readonly resolve: (rankings: readonly Ranking[]) => void;
-  readonly reject: (error: Error) => void;
+/** A call that is not over. */
+interface Pending {
+  readonly rankings: Ranking[];
+  /** Queries that have no ranking yet. */
+  left: number;
+  /** Ends the wait for other threads; absent until then. */
+  settle?: () => void;
+}
+
+/** The place of the next query, which is taken by that; none is left when it is not below their number. */
+export function takeNext(taken: Int32Array): number {
+  return Atomics.add(taken, 0, 1);
 }
 
 export class RankPool {
   readonly #index: SharedIndex;
   readonly #others: number;
   #workers: readonly Worker[] = [];
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #pending = new Map<number, Pending>();
+  /** Calls that wait for other threads. */
+  #waiting = 0;
   #sent = 0;
   /** Why nothing is answered any more. */
   #failure: Error | undefined;
@@ -70,32 +89,32 @@ export class RankPool {
   }
 
   async rank(queries: readonly string[], { k, signal, search }: RankCall): Promise<Ranking[]> {
-    if (this.#failure !== undefined) throw this.#failure;
+    this.#check(signal);
     if (this.#workers.length === 0)
-      this.#workers = Array.from({ length: this.#others }, () => this.#start(this.#index));
-    const results: Ranking[] = [];
-    let next = 0;
-    const drain = async (worker: Worker): Promise<void> => {
-      while (next < queries.length) {
-        signal?.throwIfAborted();
-        const start = next;
-        next += QUERIES_PER_PIECE;
-        const rankings = await this.#ask(worker, queries.slice(start, start + QUERIES_PER_PIECE), k);
-        for (const [i, ranking] of rankings.entries()) results[start + i] = ranking;
+      this.#workers = Array.from({ length: this.#others }, (_, i) =>
+        this.#start({ ...this.#index, thread: i + 1 }),
+      );
+    const number = this.#sent++;
+    const taken = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const call: Pending = { rankings: new Array<Ranking>(queries.length), left: queries.length };
+    this.#pending.set(number, call);
+    for (const worker of this.#workers)
+      worker.postMessage({ number, queries, k, taken } satisfies RankRequest);
+    try {
+      let own = 0;
+      for (let place = takeNext(taken); place < queries.length; place = takeNext(taken)) {
+        call.rankings[place] = search(queries[place] as string, k);
+        call.left--;
+        if (++own % QUERIES_PER_TURN === 0) await setImmediate();
+        this.#check(signal);
       }
-    };
-    const own = async (): Promise<void> => {
-      while (next < queries.length) {
-        signal?.throwIfAborted();
-        const end = Math.min(next + QUERIES_PER_TURN, queries.length);
-        for (; next < end; next++) results[next] = search(queries[next] as string, k);
-        await setImmediate();
-      }
-    };
-    const ahead = Array.from({ length: PIECES_AHEAD }, () => this.#workers.map(drain));
-    await Promise.all([...ahead.flat(), own()]);
-    signal?.throwIfAborted();
-    return results;
+      await this.#waitFor(call);
+      this.#check(signal);
+      return call.rankings;
+    } finally {
+      Atomics.store(taken, 0, queries.length);
+      this.#pending.delete(number);
+    }
   }
 
   async close(): Promise<void> {
@@ -103,13 +122,9 @@ export class RankPool {
     await Promise.all(this.#workers.map((worker) => worker.terminate()));
   }
 
-  #start(workerData: SharedIndex): Worker {
+  #start(workerData: RankThread): Worker {
     const worker = startThread("rank-worker", workerData);
-    worker.on("message", (answer: RankAnswer) => {
-      this.#waiting.get(answer.number)?.resolve(rankingsOf(answer));
-      this.#waiting.delete(answer.number);
-      if (this.#waiting.size === 0) for (const idle of this.#workers) idle.unref();
-    });
+    worker.on("message", (answer: RankAnswer) => this.#receive(answer));
     worker.on("error", (cause) =>
       this.#fail(new RetrieverError(`a search thread failed: ${cause.message}`, { cause })),
     );
@@ -118,32 +133,40 @@ export class RankPool {
     return worker;
   }
 
-  #ask(worker: Worker, queries: readonly string[], k: number): Promise<readonly Ranking[]> {
-    return new Promise((resolve, reject) => {
-      if (this.#failure !== undefined) {
-        reject(this.#failure);
-        return;
-      }
-      const number = this.#sent++;
-      this.#waiting.set(number, { resolve, reject });
-      // A thread keeps the process alive only while somebody waits for it.
-      worker.ref();
-      worker.postMessage({ number, queries, k } satisfies RankRequest);
+  #receive({ number, places, lengths, positions, scores }: RankAnswer): void {
+    const call = this.#pending.get(number);
+    if (call === undefined) return;
+    let end = 0;
+    for (const [i, place] of places.entries()) {
+      const from = end;
+      end += lengths[i] as number;
+      call.rankings[place] = {
+        positions: positions.subarray(from, end),
+        scores: scores.subarray(from, end),
+      };
+    }
+    call.left -= places.length;
+    if (call.left === 0) call.settle?.();
+  }
+
+  /** Until other threads have ranked what they took. They keep the process alive only meanwhile. */
+  async #waitFor(call: Pending): Promise<void> {
+    if (call.left === 0) return;
+    if (this.#waiting++ === 0) for (const worker of this.#workers) worker.ref();
+    await new Promise<void>((resolve) => {
+      call.settle = resolve;
     });
+    if (--this.#waiting === 0) for (const worker of this.#workers) worker.unref();
   }
 
   #fail(error: Error): void {
     this.#failure ??= error;
-    for (const { reject } of this.#waiting.values()) reject(this.#failure);
-    this.#waiting.clear();
+    for (const { settle } of this.#pending.values()) settle?.();
   }
-}
 
-function rankingsOf({ lengths, positions, scores }: RankAnswer): Ranking[] {
-  let end = 0;
-  return Array.from(lengths, (length) => {
-    const from = end;
-    end += length;
-    return { positions: positions.subarray(from, end), scores: scores.subarray(from, end) };
-  });
+  /** Throws where there is no reason to go on. */
+  #check(signal: AbortSignal | undefined): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    signal?.throwIfAborted();
+  }
 }

@@ -1,14 +1,15 @@
-/** A thread of `RankPool`: ranks the queries it is sent over the arrays that it shares with the others. */
+/** A thread of `RankPool`: ranks the queries that it takes, over the arrays that it shares with the others. */
 import { parentPort, workerData } from "node:worker_threads";
 import { assert } from "../../errors.ts";
 import { memoryPostings } from "./memory-postings.ts";
 import { QueryTerms } from "./query-terms.ts";
-import type { RankAnswer, RankRequest, SharedIndex } from "./rank-pool.ts";
+import { type RankAnswer, type RankRequest, type RankThread, takeNext } from "./rank-pool.ts";
 import { Ranker } from "./ranking.ts";
+import { SumKernel } from "./sum-kernel.ts";
 import type { Ranking } from "./top-k.ts";
 import { Vocabulary } from "./vocabulary.ts";
 
-const { options, passageCount, vocabulary, vocabularyStarts, postings } = workerData as SharedIndex;
+const { options, passageCount, vocabulary, vocabularyStarts, postings, thread } = workerData as RankThread;
 const terms = new QueryTerms(
   options,
   new Vocabulary(
@@ -16,20 +17,24 @@ const terms = new QueryTerms(
     vocabularyStarts,
   ),
 );
-const ranker = new Ranker(passageCount);
+const ranker = new Ranker(passageCount, { kernel: new SumKernel(postings.memory, thread) });
 const store = memoryPostings(postings);
 assert(parentPort !== null, "the file of a worker runs in a worker");
 const port = parentPort;
 
-port.on("message", ({ number, queries, k }: RankRequest) => {
-  const rankings = queries.map((query) =>
-    ranker.rank(
-      terms.weightsOf(query).map(([term, weight]) => store.entriesOf(term, weight)),
-      k,
-    ),
-  );
-  const answer = { number, ...packed(rankings) } satisfies RankAnswer;
-  port.postMessage(answer, [answer.lengths.buffer, answer.positions.buffer, answer.scores.buffer]);
+port.on("message", ({ number, queries, k, taken }: RankRequest) => {
+  const places: number[] = [];
+  const rankings: Ranking[] = [];
+  for (let place = takeNext(taken); place < queries.length; place = takeNext(taken)) {
+    const weights = terms.weightsOf(queries[place] as string);
+    const entries = weights.map(([term, weight]) => store.entriesOf(term, weight));
+    places.push(place);
+    rankings.push(ranker.rank(entries, k));
+  }
+  if (places.length === 0) return;
+  const answer = { number, places: Uint32Array.from(places), ...packed(rankings) } satisfies RankAnswer;
+  const { lengths, positions, scores } = answer;
+  port.postMessage(answer, [answer.places.buffer, lengths.buffer, positions.buffer, scores.buffer]);
 });
 
 function packed(rankings: readonly Ranking[]) {

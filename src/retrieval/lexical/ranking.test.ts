@@ -65,7 +65,7 @@ describe.each([
   ["a corpus of many small windows", 3000, 129],
   ["a corpus of several windows", 200_000, undefined],
 ])("in %s", (_, count, mostAtOnce) => {
-  const ranker = new Ranker(count, mostAtOnce);
+  const ranker = new Ranker(count, mostAtOnce === undefined ? {} : { mostAtOnce });
   const k = fc.constantFrom(1, 2, 10, 100, 5000);
 
   test.each([

@@ -19,6 +19,8 @@ export interface TermEntries {
 export interface PostingStore {
   /** Number of entries in all. */
   readonly count: number;
+  /** Where the entries lie, if that is where kernels can add them in place (`sum-kernel.ts`). */
+  readonly memory?: WebAssembly.Memory;
   /** The entries of the term with a number from 0 on, for a query in which it counts `weight`. */
   entriesOf(term: number, weight: number): TermEntries;
 }
