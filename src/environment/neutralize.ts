@@ -12,8 +12,24 @@ export function neutralize(text: string, reserved: readonly string[]): string {
 
 const maxRounds = 8;
 
+type Neutralize = (text: string) => string;
+
+/** Prepared for each list of tokens: every episode asks for the same. */
+const prepared = new Map<string, Neutralize>();
+const mostPrepared = 100;
+
 /** `neutralize` prepared for many texts. */
-export function neutralizer(reserved: readonly string[]): (text: string) => string {
+export function neutralizer(reserved: readonly string[]): Neutralize {
+  const key = reserved.join("\u0000");
+  const known = prepared.get(key);
+  if (known !== undefined) return known;
+  if (prepared.size >= mostPrepared) prepared.clear();
+  const made = prepare(reserved);
+  prepared.set(key, made);
+  return made;
+}
+
+function prepare(reserved: readonly string[]): Neutralize {
   const tokens = reserved.filter((token) => token.trim() !== "").sort((a, b) => b.length - a.length);
   if (tokens.length === 0) return (text) => text;
   const source = tokens.map(patternOf).join("|");

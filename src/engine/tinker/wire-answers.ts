@@ -16,17 +16,6 @@ export const pendingSchema = z.object({
 
 export type Acknowledged = z.infer<typeof pendingSchema>;
 
-/** Not ready yet: SkyRL answers 408 instead. Ask again at once after a long poll. */
-export const tryAgainSchema = z.object({
-  type: z.literal("try_again"),
-  request_id: z.string().optional(),
-  queue_state: optionalText,
-  queue_state_reason: optionalText,
-});
-
-/** A future that failed for good: SkyRL answers 400 with `detail` instead. */
-export const failedSchema = z.object({ error: z.string(), category: z.string().optional() });
-
 /** Errors outside futures, and of some servers those of futures: a text, or a list of what is wrong with a body (422). */
 export const errorSchema = z.object({
   detail: z.union([

@@ -12,9 +12,7 @@ export {
   type AnswerPath,
   answerSchemas,
   errorSchema,
-  failedSchema,
   pendingSchema,
-  tryAgainSchema,
   type WireAnswer,
 } from "./wire-answers.ts";
 

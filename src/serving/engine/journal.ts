@@ -7,6 +7,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { FileError } from "../../errors.ts";
 import { fileError } from "../../shared/files.ts";
 
@@ -18,6 +19,9 @@ export interface JournalLimits {
 }
 
 export const defaultJournalLimits: JournalLimits = { segmentBytes: 16 * 2 ** 20, segments: 16 };
+
+/** How long the next lines are gathered after a write; one that comes alone, later, is written at once. */
+const gatherMs = 4;
 
 /** Where a line lies. */
 export interface Place {
@@ -41,6 +45,8 @@ export class Journal {
   #size = 0;
   #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
+  /** Resolves when lines were gathered for long enough since the last write. */
+  #gathered: Promise<void> = Promise.resolve();
 
   private constructor(folder: string, segment: number, setting: JournalSetting) {
     this.#folder = folder;
@@ -98,8 +104,9 @@ export class Journal {
 
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // All lines of one turn of the event loop go together: handing a write over costs more than the line.
+      // Lines that come together are written together: handing a write over costs more than all of them.
       await new Promise((resolve) => setImmediate(resolve));
+      await this.#gathered;
       const batch = this.#waiting;
       this.#waiting = [];
       try {
@@ -109,6 +116,7 @@ export class Journal {
         for (let done = 0; done < all.length; )
           done += (await handle.write(all, done, all.length - done, start + done)).bytesWritten;
         this.#size = start + all.length;
+        this.#gathered = sleep(gatherMs);
         let offset = start;
         for (const { line, resolve } of batch) {
           resolve({ segment: this.#segment, offset, bytes: line.length });
