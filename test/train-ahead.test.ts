@@ -7,20 +7,13 @@ import { tinyEngine } from "../src/engine/engine.fixture.ts";
 import { InterruptedError } from "../src/errors.ts";
 import type { MetricRow } from "../src/reporting/metric-row.ts";
 import { RunFolder } from "../src/reporting/run-folder.ts";
-import { type EmbeddedBackend, openEmbeddedBackend } from "../src/serving/engine/embedded-backend.ts";
-import { createEngineApp } from "../src/serving/engine/engine-app.ts";
-import { engineLimitsWith } from "../src/serving/engine/engine-limits.ts";
-import { EngineService } from "../src/serving/engine/engine-service.ts";
-import { type RunningServer, startServer } from "../src/serving/start-server.ts";
 import { silentReporter, type TrainingReporter } from "../src/training/reporter.ts";
 import { train } from "../src/training/train.ts";
+import { type ServedModel, serveModel } from "./served-model.ts";
 
 // A real model behind a real server, trained one step ahead: what recipes/cluster/large-run-smoke.yaml shows.
 let folder: string;
-let backend: EmbeddedBackend;
-let service: EngineService;
-let server: RunningServer;
-let ids = 0;
+let server: ServedModel;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "forager-ahead-"));
@@ -28,25 +21,10 @@ beforeAll(async () => {
   const engine = await tinyEngine();
   await engine.save(base);
   await engine.close();
-  const sizes = { cacheMemory: 2 ** 27, memoryBudget: 2 ** 30, maxSlots: 16 };
-  backend = await openEmbeddedBackend(base, { threads: 1, ...sizes });
-  service = await EngineService.open({
-    backend,
-    names: ["tiny"],
-    folder: join(folder, "state"),
-    limits: engineLimitsWith({ holdMs: 2_000 }),
-    now: () => performance.now(),
-    date: () => new Date(),
-    newId: () => String(++ids).padStart(8, "0"),
-    newSeed: () => 7,
-    onFailure: () => undefined,
-  });
-  server = await startServer(createEngineApp(service).fetch, { host: "127.0.0.1", port: 0, graceMs: 1000 });
+  server = await serveModel(base, folder);
 });
 afterAll(async () => {
   await server?.close();
-  await service?.close();
-  await backend?.close();
   await rm(folder, { recursive: true, force: true });
 });
 
