@@ -90,6 +90,16 @@ function referenceOf(model: string, { encoder }: Pick<IndexSettings, "encoder">)
   return { ...encoder, model: isHubReference(model) ? model : resolve(model) };
 }
 
+/** Opens the encoder once before hours are spent on a corpus. Throws as opening it does. */
+export async function requireEncoder(
+  model: string,
+  settings: Pick<IndexSettings, "encoder">,
+  io: CommandIo,
+): Promise<void> {
+  const encoder = await openEncoderReference(referenceOf(model, settings), processWorld(io));
+  await encoder.close();
+}
+
 interface Opened {
   readonly index: Bm25Index;
   readonly encoder: Encoder;

@@ -19,7 +19,7 @@ import type { Retriever, RetrieverIdentity, ScoredPassage } from "./retriever.ts
 
 const fusionSchema = z.discriminatedUnion("type", [
   z.strictObject({
-    type: z.literal("rrf"),
+    type: z.literal("rrf").default("rrf"),
     k: z.number().min(0).max(10_000).default(60).describe("How little the first ranks stand out."),
   }),
   z.strictObject({

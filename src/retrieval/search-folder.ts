@@ -8,6 +8,7 @@ import { z } from "zod";
 import { ConfigError, FileError, RetrieverError } from "../errors.ts";
 import { Closers } from "../shared/closers.ts";
 import { exists, fileError } from "../shared/files.ts";
+import { canonicalJson } from "../shared/hash.ts";
 import type { HubOptions } from "../shared/hub.ts";
 import { crossEncoderOptionsSchema, openCrossEncoder } from "./dense/cross-encoder.ts";
 import { openDense } from "./dense/dense-retriever.ts";
@@ -155,8 +156,19 @@ async function modeOf(
 function requireUsed(
   folder: string,
   mode: string,
-  { encoder, approximate, expansionSearch }: z.output<typeof searchOptionsSchema>,
+  { encoder, approximate, expansionSearch, fusion, depth }: z.output<typeof searchOptionsSchema>,
 ): void {
+  const usual = hybridOptionsSchema.parse({});
+  const changed =
+    depth !== usual.depth
+      ? "depth"
+      : canonicalJson(fusion) !== canonicalJson(usual.fusion)
+        ? "fusion"
+        : undefined;
+  if (mode !== "hybrid" && changed !== undefined)
+    throw new ConfigError(`${changed} is about hybrid search, and ${folder} is searched by ${mode} alone`, {
+      path: changed,
+    });
   const given = encoder
     ? "encoder"
     : approximate

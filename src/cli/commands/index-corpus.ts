@@ -13,7 +13,7 @@ import { type Progress, startProgress } from "../../reporting/progress.ts";
 import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
 import { denseFolder } from "../../retrieval/search-folder.ts";
 import { exists } from "../../shared/files.ts";
-import { addGraphTo, addVectors, type Vectors } from "../add-vectors.ts";
+import { addGraphTo, addVectors, requireEncoder, type Vectors } from "../add-vectors.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
 import { type IndexSettings, indexSettings } from "../index-settings.ts";
@@ -52,7 +52,7 @@ const options = {
   set: {
     type: "list",
     value: "KEY=VALUE",
-    doc: "An option of corpus, retriever or encoder, such as b=0.4 or chunk.size=100; repeatable.",
+    doc: "An option of corpus, retriever or encoder, such as b=0.4 or chunk.by=sentences; repeatable.",
   },
 } as const;
 type Flags = OptionValues<typeof options>;
@@ -95,7 +95,9 @@ export const indexCommand = defineCommand({
     const isDone = dense !== undefined && (await exists(out));
     if (args.length > 0 && isDone) await requireSameCorpus(args, job, io);
     else if (args.length > 0) await requireNewPath(out, "choose another folder or remove it");
-    const built = args.length > 0 && !isDone ? await indexPassages(args, job, io) : {};
+    const isToBuild = args.length > 0 && !isDone;
+    if (isToBuild && dense !== undefined) await requireEncoder(dense, settings, io);
+    const built = isToBuild ? await indexPassages(args, job, io) : {};
     const vectors = await vectorsFor(options, settings, io);
     const index = await openIndex(out, { storage: "disk" });
     const { identity } = index;

@@ -1,4 +1,5 @@
 /** Vectors from the command line: added to an index, searched alone, fused, approximately and reranked. */
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -84,6 +85,24 @@ test("a whole command given again goes on with what is missing, for the same cor
   });
 });
 
+test("whose encoder is missing are refused before the corpus is read", async () => {
+  const { code, stderr } = await runForTest(
+    "index",
+    at("corpus.jsonl"),
+    "--out",
+    at("early"),
+    "--dense",
+    at("nowhere"),
+  );
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^forager: there is no model folder .*nowhere/);
+  expect(existsSync(at("early"))).toBe(false);
+});
+
+test("are fused with the option that the help of search names", async () => {
+  expect(await idsOf("green", "--set", "fusion.k=30")).toContain("p1");
+});
+
 test.each([
   [["index", "corpus.jsonl", "--out", "x", "--approximate"], "--approximate is about vectors"],
   [
@@ -96,6 +115,8 @@ test.each([
   ],
   [["index", "--out", "index", "--dense", "e5-small-v2", "--strict"], "--strict is about reading a corpus"],
   [["search", "index", "red", "--mode", "bm25", "--approximate"], "approximate is about vectors"],
+  [["search", "index", "red", "--mode", "bm25", "--set", "fusion.k=9"], "fusion is about hybrid search"],
+  [["search", "index", "red", "--mode", "dense", "--set", "depth=9"], "depth is about hybrid search"],
   [["search", "index", "red", "--set", "expansionSearch=9"], "expansionSearch is about the graph"],
 ])("%j is refused, not ignored", async (line, message) => {
   const files = ["corpus.jsonl", "index", "e5-small-v2", "x"];
