@@ -16,13 +16,19 @@ const question: Question = {
   goldPassages: ["gold"],
   plan: ["name"],
 };
-const show = (asked: Partial<Question> = {}, contextLength = 500) => {
+const show = (asked: Partial<Question> = {}, contextLength = 500, { randomShare = 0, n = 1 } = {}) => {
   const retriever = scriptedRetriever(() => found);
   const shown = demonstrateRankings(
-    [{ question: { ...question, ...asked }, group: "g", sample: 0, seed: 1 }],
+    Array.from({ length: n }, (_, sample) => ({
+      question: { ...question, ...asked },
+      group: "g",
+      sample,
+      seed: 1,
+    })),
     {
       retriever,
       k: 2,
+      randomShare,
       ranker: {
         type: "generative",
         candidates: 4,
@@ -51,6 +57,20 @@ describe("the teacher of rankers", () => {
 
   it("asks with the question where there is no plan", async () => {
     expect((await show({ plan: [] })).queries).toEqual(["who"]);
+  });
+
+  it("ranks a share of them at random, each candidate as often in each place", async () => {
+    const firstOf = async (randomShare: number): Promise<readonly number[]> => {
+      const { trajectories } = await show({}, 500, { randomShare, n: 400 });
+      const firsts = trajectories.map(({ answer = "" }) => Number(answer[1]));
+      return [1, 2, 3, 4].map((number) => firsts.filter((first) => first === number).length);
+    };
+    expect(await firstOf(0)).toEqual([0, 0, 400, 0]);
+    // Four standard deviations around 100 of 400, and around 25 and 325.
+    for (const count of await firstOf(1)) expect(Math.abs(count - 100)).toBeLessThan(35);
+    const [one, , three] = await firstOf(0.25);
+    expect(Math.abs((one as number) - 25)).toBeLessThan(20);
+    expect(Math.abs((three as number) - 325)).toBeLessThan(32);
   });
 
   it.each([

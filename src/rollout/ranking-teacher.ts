@@ -20,6 +20,14 @@ export const rankingTeacherSchema = z.strictObject({
     .describe(
       "Trains the ranker instead of the agent: rankings of what a query of the plan, else the question, finds; gold passages come first.",
     ),
+  randomShare: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0)
+    .describe(
+      "Share of the demonstrations that rank at random, 0 to 1: for a warm start that knows the grammar and ranks poorly, which reinforcement is to improve.",
+    ),
 });
 
 export interface RankingTeacherSetting {
@@ -27,6 +35,7 @@ export interface RankingTeacherSetting {
   readonly ranker: Omit<GenerativeRanker, "policy">;
   /** Passages that are shown: K. */
   readonly k: number;
+  readonly randomShare: number;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -48,14 +57,15 @@ type Dropped = Demonstrations["dropped"][number]["reason"];
 
 async function demonstrateOne(
   request: RolloutRequest,
-  { retriever, ranker, k, signal }: RankingTeacherSetting,
+  { retriever, ranker, k, randomShare, signal }: RankingTeacherSetting,
 ): Promise<Trajectory | Dropped> {
   const { question } = request;
   if (question.goldPassages.length === 0) return "noGoldPassages";
   const query = queryOf(request);
   const [candidates = []] = await retriever.retrieve([query], Math.max(k, ranker.candidates), signal);
-  const order = goldFirst(candidates, question).slice(0, k);
-  if (order.length === 0 || !isGold(candidates[(order[0] as number) - 1], question)) return "goldNotFound";
+  const best = goldFirst(candidates, question);
+  if (best.length === 0 || !isGold(candidates[(best[0] as number) - 1], question)) return "goldNotFound";
+  const order = withChance(best, randomShare, request).slice(0, k);
   const found: Retriever = { identity: retriever.identity, retrieve: async () => [candidates] };
   const policy = scriptedPolicy(() => renderRanking(order), ranker.tokenizer);
   const search = new RankedSearch({
@@ -73,6 +83,16 @@ async function demonstrateOne(
 function queryOf({ question, group, sample, seed }: RolloutRequest): string {
   const { plan = [], text } = question;
   return plan.length === 0 ? text : random(seed, "ranking teacher", group, sample).pick(plan);
+}
+
+/** `best`, or with the probability `share` the same numbers in random order. */
+function withChance(
+  best: readonly number[],
+  share: number,
+  { seed, group, sample }: RolloutRequest,
+): number[] {
+  const chance = random(seed, "random ranking", group, sample);
+  return chance.next() < share ? chance.shuffle(best) : [...best];
 }
 
 /** The numbers of all candidates, those of gold passages first. */

@@ -85,7 +85,8 @@ async function demonstrations(
     const opened = ranker?.opened;
     const shape = opened?.sampling(greedy);
     assert(opened?.engine && shape?.type === "generative", "the teacher ranking has a ranker to train");
-    const setting = { retriever, ranker: shape, k: environment.k, signal };
+    const { randomShare } = teacher;
+    const setting = { retriever, ranker: shape, k: environment.k, randomShare, signal };
     return { engine: opened.engine, ...(await demonstrateRankings(requests, setting)) };
   }
   const setting = {

@@ -1,9 +1,9 @@
 /**
  * CoSearch (arXiv 2604.17555, tables 2 and 3) in miniature: joint training of agent and ranker between retrieval alone and a
  * frozen ranker on one side and the oracle on the other, and the paper's ablations. Every variant starts from the same
- * agent, warmed up on what an oracle shows, and the same ranker, warmed up until it knows its grammar and ranks poorly, as
- * an untrained language model would; they differ in who ranks while reinforcement goes on. nDCG is not compared: of one
- * passage that is shown it is Hit@1.
+ * agent, warmed up on what an oracle shows, and the same ranker, which three of four times was shown a random ranking, so that
+ * it knows its grammar and ranks poorly, as an untrained language model would; they differ in who ranks while reinforcement
+ * goes on. nDCG is not compared: of one passage that is shown it is Hit@1.
  */
 import type { Study, Variant } from "../study.ts";
 
@@ -13,9 +13,9 @@ export const stages = {
   ranker: [
     "type: supervised",
     "name: ranker-warm-up",
-    "steps: 30",
+    "steps: 60",
     "batchSize: 32",
-    "teacher: { type: ranking }",
+    "teacher: { type: ranking, randomShare: 0.75 }",
     "schedule: { learningRate: 4.0e-3, warmupSteps: 10, decay: { type: linear, minRatio: 0.1 } }",
     "optimizer: { beta2: 0.98 }",
   ].join(", "),
