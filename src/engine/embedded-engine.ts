@@ -38,6 +38,7 @@ import {
   type Parameter,
   type ParameterSet,
 } from "./parameters.ts";
+import { requireRoom } from "./require-room.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 import { type TrainedWeights, wholeWeights } from "./trained-weights.ts";
 import { type MemoryLimits, planTraining, type TrainingPlan } from "./training-plan.ts";
@@ -52,6 +53,8 @@ export interface EmbeddedEngineOptions extends MemoryLimits {
   readonly cacheMemory?: number;
   /** Weights of linear layers while it samples; absent: `f32`, those that are trained. */
   readonly samplingWeights?: SamplingWeights;
+  /** Bytes that this machine has: a model that needs more to be sampled is refused before it is read; absent: none is. */
+  readonly machineMemory?: number;
   /** Where a model is fetched from that is not on this machine; absent: only paths can be opened. */
   readonly hub?: HubOptions;
   /** Where a nameless file holds the optimiser's moments; absent: they are in memory. */
@@ -132,7 +135,8 @@ export class EmbeddedEngine implements Engine {
 
   /**
    * A model without optimiser state: a folder as Hugging Face's libraries write it, a GGUF file, `hf:owner/name[@revision]`
-   * or a short name such as `smollm2-135m`; adapters, as of a checkpoint, are merged into their model. Throws `CheckpointError`, `FileError`, `DataFormatError`, or `HubError`.
+   * or a short name such as `smollm2-135m`; adapters, as of a checkpoint, are merged into their model. Throws `CheckpointError`, `FileError`, `DataFormatError`, `HubError`, or
+   * `EngineError` for one that the machine cannot hold.
    */
   static async open(source: string, options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
     return await EmbeddedEngine.#read(source, options, async (files) =>
@@ -161,6 +165,8 @@ export class EmbeddedEngine implements Engine {
   ): Promise<EmbeddedEngine> {
     const files = await openModelFiles(await locateModel(source, options.hub), options.hub);
     try {
+      const { machineMemory, samplingWeights = "f32" } = options;
+      if (machineMemory !== undefined) requireRoom(source, files.model, { machineMemory, samplingWeights });
       const tokenizer = await files.readTokenizer();
       return EmbeddedEngine.#open({ weights: await readWeights(files), tokenizer, name: source }, options);
     } finally {

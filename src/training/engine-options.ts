@@ -24,6 +24,7 @@ export function engineOptions(
   return {
     threads: engine.threads ?? availableParallelism(),
     memoryBudget: memoryBudget(engine),
+    machineMemory: machineMemory(),
     ...(engine.tokenBudget !== undefined && { tokenBudget: engine.tokenBudget }),
     ...(environment && { longestSequence: episodeTokens(environment) }),
     maxSlots: Math.min(128, Math.max(32, ...episodes)),

@@ -6,7 +6,9 @@ import { UsageError } from "../../errors.ts";
 import type { Context, Policy, SamplingOptions } from "../../rollout/policy.ts";
 import { Closers } from "../../shared/closers.ts";
 import type { Tokenizer } from "../../tokenizer/tokenizer.ts";
+import { machineMemory } from "../../training/engine-options.ts";
 import { hubSettings } from "../../training/hub-settings.ts";
+import { checkpointOf } from "../../training/model-shape.ts";
 import { openServedPolicy } from "../../training/open-policy.ts";
 import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
@@ -24,7 +26,7 @@ export const completeCommand = defineCommand({
     model: {
       type: "text",
       value: "MODEL",
-      doc: "A folder, a .gguf file, smollm2-135m, hf:owner/name[@revision], or a recipe.",
+      doc: "A folder, a .gguf file, a run, smollm2-135m, hf:owner/name[@revision], or a recipe.",
       isRequired: true,
     },
     prompt: { type: "text", value: "TEXT", doc: "What is continued.", isRequired: true },
@@ -94,11 +96,12 @@ async function openLocal(
   { io, opened }: { readonly io: CommandIo; readonly opened: Closers },
 ): Promise<Asked> {
   const { EmbeddedEngine } = await import("../../engine/embedded-engine.ts");
-  const engine = await EmbeddedEngine.open(source, {
+  const engine = await EmbeddedEngine.open(await checkpointOf(source), {
     threads: availableParallelism(),
     tokenBudget: 4096,
     maxSlots: 1,
     samplingWeights: weights,
+    machineMemory: machineMemory(),
     hub: hubSettings(process.env, io),
   });
   opened.defer(() => engine.close());
