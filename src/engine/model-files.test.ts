@@ -1,5 +1,5 @@
 // Models on disk: folders, shards and GGUF, each with its tokenizer; what does not belong together is refused.
-import { copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -96,6 +96,8 @@ describe("the files of a model", () => {
       /holds no model: neither config\.json nor a \.gguf file/,
     );
     await expect(openModelFiles(join(folder, "absent"))).rejects.toThrow(FileError);
+    await mkdir(join(folder, "run", "checkpoints"), { recursive: true });
+    await expect(openModelFiles(join(folder, "run"))).rejects.toThrow(/it is a run; name one of the folders/);
     await writeFile(join(folder, "x.bin"), "not a model, but long enough for a header");
     await expect(openModelFiles(join(folder, "x.bin"))).rejects.toThrow(/does not start with GGUF/);
   });

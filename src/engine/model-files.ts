@@ -77,9 +77,10 @@ async function findGguf(path: string): Promise<string | undefined> {
   if (found.length === 1) return join(path, found[0] as string);
   if (found.length > 1)
     throw new FileError(`${path} holds ${found.length} GGUF files (${found.join(", ")}); name one of them`);
-  throw new FileError(
-    `${path} holds no model: neither ${configFile} nor a .gguf file; give the folder or file of a model`,
-  );
+  const advice = (await exists(join(path, "checkpoints")))
+    ? "it is a run; name one of the folders in its checkpoints"
+    : "give the folder or file of a model";
+  throw new FileError(`${path} holds no model: neither ${configFile} nor a .gguf file; ${advice}`);
 }
 
 async function openFolder(path: string): Promise<ModelFiles> {

@@ -43,6 +43,7 @@ describe("a run", () => {
       bytes: expect.any(Number),
     });
     expect(await complete(at("hf"))).toEqual(await complete(at("run/checkpoints/4")));
+    expect(await complete(at("run"))).toEqual(await complete(at("hf")));
     const card = await readFile(at("hf/README.md"), "utf8");
     expect(card).toContain("library_name: transformers");
     expect(card).toMatch(/\| after \| yes \| all \| 6 \| \d+\.\d \(\d+\.\d to \d+\.\d\) \|/);
