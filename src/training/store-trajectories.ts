@@ -15,7 +15,7 @@ export async function storeSample(
   const { stage, sampled, rankings, tokenizer } = step;
   const chosen = sampled.find(({ advantage }) => advantage !== undefined && advantage !== 0) ?? sampled[0];
   const group = chosen?.trajectory.group;
-  const recordsOf = (members: ReinforcementResult["sampled"]): TrajectoryRecord[] =>
+  const recordsOf = (members: ReinforcementResult["sampled"], spells?: Tokenizer): TrajectoryRecord[] =>
     members
       .filter(({ trajectory }) => trajectory.group === group)
       .map(({ trajectory, reward, advantage }) => ({
@@ -23,11 +23,12 @@ export async function storeSample(
         // Sampled with the weights of before the step.
         step: step.step - 1,
         trajectory,
-        pieces: piecesOf(trajectory, tokenizer),
+        ...(spells && { pieces: piecesOf(trajectory, spells) }),
         ...(reward !== undefined && { reward }),
         ...(advantage !== undefined && { advantage }),
       }));
-  await run.appendTrajectories(stage, recordsOf(sampled));
+  await run.appendTrajectories(stage, recordsOf(sampled, tokenizer));
+  // A ranker may have another tokenizer, whose ids say nothing to the agent's.
   const calls = recordsOf(rankings);
   if (calls.length > 0) await run.appendTrajectories(rankingsName(stage), calls);
 }

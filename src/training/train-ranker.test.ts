@@ -98,6 +98,7 @@ describe("a training of agent and ranker", () => {
     const [call] = await folderOf.readTrajectories("joint-rankings");
     expect(call?.trajectory.ranking).toMatchObject({ turn: 0, count: 1 });
     expect(call?.reward).toBeDefined();
+    expect(call?.pieces).toBeUndefined();
     const [evaluated] = await folderOf.readTrajectories("after-rankings");
     expect(evaluated?.trajectory.segments[0]?.text).toContain("Query:");
     const [agent] = await folderOf.readTrajectories("joint");
