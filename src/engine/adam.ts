@@ -1,8 +1,9 @@
 /**
  * AdamW (Loshchilov & Hutter, 2019): the gradient's norm, clipping, both moments, bias correction and decoupled decay,
- * parameter by parameter and in place. One plain loop reads and writes each number once and needs no further memory;
- * as a graph of element-wise operators the same took three times as long and copies of the largest tensors.
+ * parameter by parameter and in place. One loop reads and writes each number once and needs no further memory; as a graph
+ * of element-wise operators the same took three times as long and copies of the largest tensors.
  */
+import { compileVectorLoop } from "../shared/vector-loop.ts";
 import type { AdamOptions } from "./engine.ts";
 import type { Moments } from "./moments.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
@@ -88,22 +89,50 @@ export interface UpdateSetting extends AdamOptions {
 }
 
 /** Updates one parameter; its gradient is zero afterwards. */
-export function updateParameter(
-  { data, gradient, first, second }: ParameterUpdate,
-  setting: UpdateSetting,
-): void {
+export function updateParameter(update: ParameterUpdate, setting: UpdateSetting): void {
   const { beta1, beta2, epsilon, learningRate, weightDecay, step, scale, hasDecay } = setting;
-  const [complement1, complement2] = [1 - beta1, 1 - beta2];
-  const rate = learningRate / (1 - beta1 ** step);
-  const correction2 = 1 / (1 - beta2 ** step);
-  const decay = hasDecay ? 1 - learningRate * weightDecay : 1;
-  for (let i = 0; i < data.length; i++) {
-    const g = (gradient[i] as number) * scale;
-    const m = (first[i] as number) * beta1 + g * complement1;
-    const v = (second[i] as number) * beta2 + g * g * complement2;
-    first[i] = m;
-    second[i] = v;
-    data[i] = (data[i] as number) * decay - (rate * m) / (Math.sqrt(v * correction2) + epsilon);
-    gradient[i] = 0;
-  }
+  updateLoop(
+    { ...update },
+    {
+      beta1,
+      beta2,
+      epsilon,
+      scale,
+      complement1: 1 - beta1,
+      complement2: 1 - beta2,
+      rate: learningRate / (1 - beta1 ** step),
+      correction2: 1 / (1 - beta2 ** step),
+      decay: hasDecay ? 1 - learningRate * weightDecay : 1,
+    },
+  );
+  update.gradient.fill(0);
 }
+
+const updateLoop = compileVectorLoop({
+  arrays: ["data", "gradient", "first", "second"],
+  scalars: [
+    "beta1",
+    "beta2",
+    "epsilon",
+    "scale",
+    "complement1",
+    "complement2",
+    "rate",
+    "correction2",
+    "decay",
+  ],
+  assignments: [
+    ["gradient", ["gradient", "*", "scale"]],
+    ["first", [["first", "*", "beta1"], "+", ["gradient", "*", "complement1"]]],
+    ["second", [["second", "*", "beta2"], "+", [["gradient", "*", "gradient"], "*", "complement2"]]],
+    [
+      "data",
+      [
+        ["data", "*", "decay"],
+        "-",
+        [["first", "*", "rate"], "/", [{ sqrt: ["second", "*", "correction2"] }, "+", "epsilon"]],
+      ],
+    ],
+  ],
+  results: ["data", "first", "second"],
+});
