@@ -2,30 +2,20 @@
  * One decoder layer of the Llama family and its relatives in a graph for training: whole sequences, no cache. Padding lies to the
  * right, where causal attention keeps it from every real token, so that no attention mask for it is needed.
  */
+import { attention, type SequenceEnds } from "./attention.ts";
 import { projectHeads } from "./attention-projection.ts";
 import type { Graph, Tensor } from "./graph.ts";
 import type { AdaptedModel } from "./lora.ts";
 import { type Adapter, adaptedLinear, findAdapter } from "./lora-graph.ts";
 import { headSize, type ModelOptions, parameterShapes } from "./model-options.ts";
-import {
-  add,
-  attention,
-  gatedSilu,
-  type RotaryTables,
-  reshape,
-  rmsNorm,
-  rotate,
-  transpose,
-} from "./operators.ts";
+import { add, gatedSilu, type RotaryTables, reshape, rmsNorm, rotate } from "./operators.ts";
 
 export type Parameters = ReadonlyMap<string, Tensor>;
 
-// Sizes that differ from run to run: sequences B, tokens of a sequence T, their product N, and T times the
-// query heads that share a key head.
+// Sizes that differ from run to run: sequences B, tokens of a sequence T, their product N.
 const B = "B";
 const T = "T";
 const N = "N";
-const GT = "GT";
 /** Positions in the rotary tables. */
 const P = "P";
 
@@ -49,10 +39,10 @@ export function outputWeight(parameters: Parameters): Tensor {
 /** What all layers of a graph share. */
 export interface LayerTables {
   readonly rotary: RotaryTables;
-  readonly mask: Tensor;
+  readonly ends: SequenceEnds;
 }
 
-/** Declares positions, rotary tables and causal mask as inputs of the graph. */
+/** Declares positions, rotary tables and the ends of sequences as inputs of the graph. */
 export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
   const half = headSize(model) / 2;
   const rotary: RotaryTables = {
@@ -61,7 +51,11 @@ export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
     sine: graph.input("sine", [P, half]),
     negatedSine: graph.input("negatedSine", [P, half]),
   };
-  return { rotary, mask: graph.input("mask", [GT, T]) };
+  const ends: SequenceEnds = {
+    lastPositions: graph.input("lastPositions", [B], "int32"),
+    tokens: graph.input("tokens", [1], "int32"),
+  };
+  return { rotary, ends };
 }
 
 /**
@@ -69,9 +63,6 @@ export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
  * with. A graph of the way there notes it as an output, one of the way back reads it as an input instead.
  */
 export type Keep = (value: Tensor, name: string) => Tensor;
-
-/** The kept value that grows with the square of a sequence's length. */
-export const attentionWeights = "attention";
 
 export interface LayerParameters {
   /** A parameter of the layer by its name below `model.layers.N`, such as `mlp.up_proj.weight`. */
@@ -117,37 +108,23 @@ function project(graph: Graph, x: Tensor, setting: LayerParameters & { readonly 
   return adaptedLinear(graph, x, { weight: parameter(`${name}.weight`), adapter: adapter(name) });
 }
 
-/**
- * Grouped-query attention: the query heads that share a key head are stacked along time, so that keys and
- * values are never repeated in memory; the mask is stacked likewise.
- */
 function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
-  const { model, rotary, mask, parameter, adapter, keep } = setting;
+  const { model, rotary, ends, parameter, adapter, keep } = setting;
   const { heads, keyValueHeads } = model;
-  const size = headSize(model);
-  const groupSize = heads / keyValueHeads;
   const headsOf = (name: "q" | "k" | "v"): Tensor =>
     projectHeads(graph, x, { model, parameter, adapter, sizes: [B, T], name });
-  const byHead = (projected: Tensor): Tensor =>
-    transpose(graph, reshape(graph, projected, [B, T, keyValueHeads, size]), [0, 2, 1, 3]);
-  const query = rotate(graph, headsOf("q"), rotary);
-  const grouped = reshape(graph, query, [B, T, keyValueHeads, groupSize, size]);
-  const output = attention(
+  const size = headSize(model);
+  const attended = attention(
     graph,
     {
-      query: keep(
-        reshape(graph, transpose(graph, grouped, [0, 2, 3, 1, 4]), [B, keyValueHeads, GT, size]),
-        "query",
-      ),
-      key: keep(byHead(rotate(graph, headsOf("k"), rotary)), "key"),
-      value: keep(byHead(headsOf("v")), "value"),
-      mask,
-      keep: (value, name) => keep(value, name === "output" ? "attended" : attentionWeights),
+      query: keep(rotate(graph, headsOf("q"), rotary), "query"),
+      key: keep(rotate(graph, headsOf("k"), rotary), "key"),
+      value: keep(headsOf("v"), "value"),
+      ends,
     },
-    1 / Math.sqrt(size),
+    { heads, keyValueHeads, headSize: size, sizes: [B, T] },
   );
-  const stacked = reshape(graph, output, [B, keyValueHeads, groupSize, T, size]);
-  const joined = reshape(graph, transpose(graph, stacked, [0, 3, 1, 2, 4]), [N, heads * size]);
+  const joined = reshape(graph, attended, [N, heads * size]);
   return project(graph, joined, { ...setting, name: "self_attn.o_proj" });
 }
 

@@ -8,7 +8,7 @@
  */
 import { assert } from "../errors.ts";
 
-export type ElementType = "float32" | "int64" | "uint8" | "int8";
+export type ElementType = "float32" | "int64" | "int32" | "uint8" | "int8";
 
 /** A size: fixed, or the name of one that is known only when the graph runs. */
 export type Dimension = number | string;

@@ -8,6 +8,7 @@ import type { Head } from "./head.ts";
 import { buildLoss, type LossInputs, lossInputNames } from "./loss-graph.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
 import { linear, logSoftmaxAt, rmsNorm } from "./operators.ts";
+import type { RowPlaces } from "./places.ts";
 import type { Values } from "./session.ts";
 
 const norm = "model.norm.weight";
@@ -35,12 +36,6 @@ export function languageHead(model: ModelOptions, loss?: Loss): Head {
       return { values, loss: buildLoss(graph, loss, values, inputs as unknown as LossInputs) };
     },
   };
-}
-
-/** Where rows come from: for each, the index of its datum and its position t. */
-export interface RowPlaces {
-  readonly rows: Int32Array;
-  readonly times: Int32Array;
 }
 
 /** What `languageHead` is fed for the given predictions. */

@@ -1,14 +1,14 @@
 /**
  * The graphs of one decoder layer, the way there and the way back. Its weights are fed, so that one session serves all
  * layers. The way there can also return what the way back needs and what is dear to compute again (`Keep`: about the
- * results of its matrix products); norms and activations are computed anew, and so are attention weights unless they are
- * to be kept. Where nothing was kept, the way there is simply run again, with the same bits as a result.
+ * results of its matrix products); norms, activations and attention are computed anew. Where nothing was kept, the way
+ * there is simply run again, with the same bits as a result.
  */
-import { attentionWeights, buildLayer, declareTables, type Keep, layerParameters } from "./decoder-graph.ts";
+import { buildLayer, declareTables, layerParameters } from "./decoder-graph.ts";
 import { accumulate, differentiate } from "./differentiate.ts";
 import { type Dimension, Graph, type Tensor } from "./graph.ts";
 import { type AdaptedModel, adapterShapes } from "./lora.ts";
-import { type ModelOptions, parameterShapes } from "./model-options.ts";
+import { parameterShapes } from "./model-options.ts";
 import { Session, type SessionOptions } from "./session.ts";
 
 const firstLayer = "model.layers.0.";
@@ -26,11 +26,6 @@ export function layerShapes({ model, lora }: AdaptedModel): Map<string, readonly
   );
 }
 
-export interface LayerOptions extends SessionOptions {
-  /** Whether attention weights are kept for the way back. */
-  readonly keepsAttention: boolean;
-}
-
 export interface ForwardLayer {
   readonly session: Session;
   /** Name of the hidden states that leave the layer (N, width). */
@@ -41,10 +36,10 @@ export interface ForwardLayer {
 
 export async function createForwardLayer(
   adapted: AdaptedModel,
-  options: LayerOptions,
+  options: SessionOptions,
 ): Promise<ForwardLayer> {
   const kept = new Map<string, Tensor>();
-  const { graph, output } = addLayer({ ...options, adapted, trained: new Set() }, (value, name) => {
+  const { graph, output } = addLayer({ adapted, trained: new Set() }, (value, name) => {
     kept.set(name, value);
     return value;
   });
@@ -64,10 +59,10 @@ export interface BackwardLayer {
 export async function createBackwardLayer(
   adapted: AdaptedModel,
   trained: readonly string[],
-  options: LayerOptions,
+  options: SessionOptions,
 ): Promise<BackwardLayer> {
-  const setting = { ...options, adapted, trained: new Set(trained) };
-  const { graph, hidden, output, parameters } = addLayer(setting, (value, name, graph) =>
+  const layer = { adapted, trained: new Set(trained) };
+  const { graph, hidden, output, parameters } = addLayer(layer, (value, name, graph) =>
     graph.withBackward(graph.input(keptPrefix + name, value.shape), [value], (gradient) => [gradient]),
   );
   const gradient = graph.input("gradient", output.shape);
@@ -85,14 +80,14 @@ export async function createBackwardLayer(
 /** Prefix of the inputs of the way back that hold what was kept. */
 export const keptPrefix = "kept.";
 
-interface LayerToAdd extends Pick<LayerOptions, "keepsAttention"> {
+interface LayerToAdd {
   readonly adapted: AdaptedModel;
   /** Names below `model.layers.N.` */
   readonly trained: ReadonlySet<string>;
 }
 
 function addLayer(
-  { adapted, trained, keepsAttention }: LayerToAdd,
+  { adapted, trained }: LayerToAdd,
   keep: (value: Tensor, name: string, graph: Graph) => Tensor,
 ): {
   readonly graph: Graph;
@@ -110,23 +105,25 @@ function addLayer(
       trained.has(name) ? graph.parameter(name, shape) : graph.input(name, shape),
     ]),
   );
-  const keepHere: Keep = (value, name) =>
-    name === attentionWeights && !keepsAttention ? value : keep(value, name, graph);
   const inLayer = layerParameters(parameters, 0, adapted);
-  const output = buildLayer(graph, hidden, { model, ...tables, ...inLayer, keep: keepHere });
+  const output = buildLayer(graph, hidden, {
+    model,
+    ...tables,
+    ...inLayer,
+    keep: (value, name) => keep(value, name, graph),
+  });
   return { graph, hidden, output, parameters };
 }
 
 /** The sizes of a shape for `batch` sequences of `time` tokens. */
 export function resolveShape(
   shape: readonly Dimension[],
-  { model, batch, time }: { readonly model: ModelOptions; readonly batch: number; readonly time: number },
+  { batch, time }: { readonly batch: number; readonly time: number },
 ): number[] {
   const sizes: Readonly<Record<string, number>> = {
     B: batch,
     T: time,
     N: batch * time,
-    GT: (model.heads / model.keyValueHeads) * time,
   };
   return shape.map((size) => (typeof size === "number" ? size : (sizes[size] as number)));
 }

@@ -61,8 +61,10 @@ export interface MicroBatchShape {
   readonly tokens: number;
   readonly time: number;
   readonly keptLayers: number;
-  /** Whether these keep their attention weights too; absent: no. */
-  readonly keepsAttention?: boolean;
+  /** Whether it is one run of the whole network, in which all that the way back needs stays; absent: no. */
+  readonly inOneRun?: boolean;
+  /** So many micro-batches are computed side by side, all but one with gradients of their own; absent: 1. */
+  readonly lanes?: number;
 }
 
 /** Bytes of a training step by what they are for. */
@@ -82,11 +84,12 @@ export interface TrainingMemory {
 /** The peak memory of one step of training, nothing else in the process. */
 export function trainingMemory(shape: TrainedShape, microBatch: MicroBatchShape): TrainingMemory {
   const { model, parameters, trained } = shape;
+  const { lanes = 1 } = microBatch;
   const weights = floatBytes * parameters;
-  const gradients = floatBytes * trained;
+  const gradients = lanes * floatBytes * trained;
   const moments = shape.momentsOnDisk ? 0 : 2 * floatBytes * trained;
-  const activations = floatBytes * activationFloats(model, microBatch);
-  const workspace = floatBytes * (layerFloats(model, microBatch) + headFloats(model, microBatch));
+  const activations = lanes * floatBytes * activationFloats(model, microBatch);
+  const workspace = lanes * floatBytes * (layerFloats(model, microBatch) + headFloats(model, microBatch));
   const runtime = runtimeBytes;
   const peak = weights + gradients + moments + activations + workspace + runtime;
   return { weights, gradients, moments, activations, workspace, runtime, peak };
@@ -101,30 +104,39 @@ export function bytesGivenBack({ activations, workspace }: TrainingMemory): numb
   return bytes > keptWhileSampling ? bytes : 0;
 }
 
-/** Numbers that a layer keeps for each token: its queries, keys, values, attended values, middle, gate and up; attention weights if they are kept. */
-function keptFloats(model: ModelOptions, { tokens, time, keepsAttention }: MicroBatchShape): number {
+/** Numbers that a layer keeps for each token: its queries, keys, values, middle, gate and up. */
+function keptFloats(model: ModelOptions): number {
   const { width, heads, keyValueHeads, feedForward } = model;
-  const attention = keepsAttention ? heads * Math.min(time, tokens) : 0;
-  return (2 * heads + 2 * keyValueHeads) * headSize(model) + width + 2 * feedForward + attention;
+  return (heads + 2 * keyValueHeads) * headSize(model) + width + 2 * feedForward;
+}
+
+/** As `keptFloats` in one run of all layers: all that the way back needs, attention weights too. */
+function wholeLayerFloats(model: ModelOptions, { tokens, time }: MicroBatchShape): number {
+  const { width, heads, keyValueHeads, feedForward } = model;
+  const attention = heads * Math.min(time, tokens) + (2 * heads + 2 * keyValueHeads) * headSize(model);
+  return attention + 4 * width + 5 * feedForward;
 }
 
 function activationFloats(model: ModelOptions, microBatch: MicroBatchShape): number {
   const { layers, width } = model;
-  const { tokens, keptLayers } = microBatch;
+  const { tokens, keptLayers, inOneRun } = microBatch;
+  // Hidden states and their gradient, on both sides of the run.
+  if (inOneRun) return tokens * (layers * wholeLayerFloats(model, microBatch) + 4 * width);
   // Between layers; two gradients; the selected rows with their gradient; and one of a layer that runs again.
   const hidden = (layers + 1 + 2 + 2 + 1) * width;
   const kept = Math.min(layers, keptLayers < layers ? keptLayers + 1 : layers);
-  return tokens * (hidden + kept * keptFloats(model, microBatch));
+  return tokens * (hidden + kept * keptFloats(model));
 }
 
-/** Matrices of attention scores, and vectors of a token, that the sessions of a layer hold at their widest places. */
-const scoreMatrices = 6.2;
+/** Matrices of attention scores, and vectors of a token, that the sessions of a layer hold at their widest places; beside what one run of all layers keeps. */
+const scoreMatrices = { layered: 6.2, whole: 3 };
 const widthVectors = 7;
 const feedForwardVectors = 7;
 
-function layerFloats(model: ModelOptions, { tokens, time }: MicroBatchShape): number {
+function layerFloats(model: ModelOptions, { tokens, time, inOneRun }: MicroBatchShape): number {
+  const matrices = inOneRun ? scoreMatrices.whole : scoreMatrices.layered;
   const vectors = widthVectors * model.width + feedForwardVectors * model.feedForward;
-  return tokens * (scoreMatrices * model.heads * Math.min(time, tokens) + vectors);
+  return tokens * (matrices * model.heads * Math.min(time, tokens) + vectors);
 }
 
 /** Logits, their log-softmax, and their gradient. */

@@ -36,3 +36,14 @@ export function planMicroBatches(lengths: readonly number[], tokenBudget: number
 export function paddedTokens({ time, members }: MicroBatch): number {
   return time * members.length;
 }
+
+/** Each micro-batch for the lane that has the least to do so far; the same for the same batch, so that sums are too. */
+export function shareOut(plan: readonly MicroBatch[], lanes: number): MicroBatch[][] {
+  const shares = Array.from({ length: lanes }, () => ({ tokens: 0, members: [] as MicroBatch[] }));
+  for (const microBatch of plan) {
+    const least = shares.reduce((a, b) => (b.tokens < a.tokens ? b : a));
+    least.tokens += paddedTokens(microBatch);
+    least.members.push(microBatch);
+  }
+  return shares.map(({ members }) => members);
+}

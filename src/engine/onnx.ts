@@ -4,7 +4,7 @@ import type { Attribute, Constant, Graph, Node, Tensor } from "./graph.ts";
 
 const { onnx } = onnxProto;
 
-const tensorTypes = { float32: 1, uint8: 2, int8: 3, int64: 7 } as const;
+const tensorTypes = { float32: 1, int32: 6, uint8: 2, int8: 3, int64: 7 } as const;
 /** TensorProto.DataLocation.EXTERNAL */
 const externalLocation = 1;
 const attributeTypes = { float: 1, integer: 2, string: 3, integers: 7 } as const;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Random, random } from "../shared/random.ts";
+import { attention } from "./attention.ts";
 import { differentiate } from "./differentiate.ts";
 import { Graph, type Tensor } from "./graph.ts";
 import * as operators from "./operators.ts";
@@ -59,6 +60,11 @@ const cases: readonly Case[] = [
       }),
   },
   {
+    name: "selectRows",
+    build: (g) => operators.selectRows(g, g.parameter("x", [4, 3]), g.input("indexes", [2], "int64")),
+    feeds: { indexes: integers([3, 1], [2]) },
+  },
+  {
     name: "rmsNorm",
     build: (g) => operators.rmsNorm(g, g.parameter("x", [3, 4]), g.parameter("w", [4]), 1e-5),
   },
@@ -76,17 +82,23 @@ const cases: readonly Case[] = [
   {
     name: "attention",
     build: (g) =>
-      operators.attention(
+      attention(
         g,
         {
-          query: g.parameter("q", [2, 3, 4]),
+          query: g.parameter("q", [2, 3, 8]),
           key: g.parameter("k", [2, 3, 4]),
           value: g.parameter("v", [2, 3, 4]),
-          mask: g.input("mask", [3, 3]),
+          ends: {
+            lastPositions: g.input("lastPositions", [2], "int32"),
+            tokens: g.input("tokens", [1], "int32"),
+          },
         },
-        0.5,
+        { heads: 2, keyValueHeads: 1, headSize: 4, sizes: [2, 3] },
       ),
-    feeds: { mask: { data: Float32Array.from([0, -1e9, -1e9, 0, 0, -1e9, 0, 0, 0]), shape: [3, 3] } },
+    feeds: {
+      lastPositions: { data: Int32Array.of(2, 2), shape: [2] },
+      tokens: { data: Int32Array.of(3), shape: [1] },
+    },
   },
   {
     name: "gatedSilu",

@@ -1,6 +1,6 @@
 /**
  * The operators of the embedded engine with their derivatives. Activations are matrices (N, D) with N = batch
- * times time; attention alone uses four dimensions. Weights are stored as Hugging Face does, (out, in), so
+ * times time; attention (`attention.ts`) alone uses four dimensions. Weights are stored as Hugging Face does, (out, in), so
  * that a linear layer is x W^T and no weight is ever transposed in memory.
  *
  * Each backward rule is checked against finite differences in `operators.test.ts`. A catalogue of small
@@ -111,6 +111,17 @@ export function gatherRows(graph: Graph, table: Tensor, indexes: Tensor): Tensor
   return graph.node("Gather", [table, indexes], [count, width], { attributes: { axis: 0 } });
 }
 
+/** Some rows of x (N, D), each at most once: (M, D). The others have no gradient from here. */
+export function selectRows(graph: Graph, x: Tensor, indexes: Tensor): Tensor {
+  const output = gatherRows(graph, x, indexes);
+  return graph.withBackward(output, [x], (gradient) => {
+    const zeros = graph.node("Expand", [graph.scalar(0), graph.shape(x.shape)], x.shape);
+    const [count] = indexes.shape as [Dimension];
+    const column = graph.node("Unsqueeze", [indexes, graph.integers([1])], [count, 1], { type: "int64" });
+    return [graph.node("ScatterND", [zeros, column, gradient], x.shape)];
+  });
+}
+
 /** RMS normalisation over the last dimension with a learned scale (Zhang & Sennrich, 2019). */
 export function rmsNorm(graph: Graph, x: Tensor, weight: Tensor, epsilon: number): Tensor {
   const [output, inverse] = graph.nodesWithOutputs(
@@ -163,46 +174,6 @@ export function rotate(graph: Graph, x: Tensor, tables: RotaryTables): Tensor {
   });
 }
 
-export interface AttentionInputs {
-  readonly query: Tensor;
-  readonly key: Tensor;
-  readonly value: Tensor;
-  readonly mask: Tensor;
-  /** May put a value from an earlier run in the output's or the weights' place, from which the way back then reads. */
-  readonly keep?: (value: Tensor, name: "output" | "weights") => Tensor;
-}
-
-/**
- * softmax(q k^T * scale + mask) v over equal leading dimensions: q (…, Q, D), k and v (…, K, D), mask (Q, K).
- * The derivative of the softmax needs the row sums of gradient times weights; they equal those of gradient
- * times output (Dao et al., 2022), which are D wide instead of K.
- */
-export function attention(graph: Graph, inputs: AttentionInputs, scale: number): Tensor {
-  const { query, key, value, mask, keep = (value: Tensor): Tensor => value } = inputs;
-  const scores = batchedProduct(graph, detach(query), detach(key), { transposeB: true, scale });
-  const masked = graph.node("Add", [scores, mask], scores.shape);
-  const softmax = graph.node("Softmax", [masked], scores.shape, { attributes: { axis: -1 } });
-  const weights = detach(keep(softmax, "weights"));
-  const output = keep(batchedProduct(graph, weights, detach(value)), "output");
-  return graph.withBackward(output, [query, key, value], (gradient) => {
-    const ofValue = value.requiresGradient
-      ? batchedProduct(graph, weights, gradient, { transposeA: true })
-      : undefined;
-    if (!query.requiresGradient && !key.requiresGradient) return [undefined, undefined, ofValue];
-    const weightGradient = batchedProduct(graph, gradient, value, { transposeB: true });
-    const rowSums = sumOfLastDimension(graph, graph.node("Mul", [gradient, output], output.shape));
-    const centred = graph.node("Sub", [weightGradient, rowSums], scores.shape);
-    const scoreGradient = graph.node("Mul", [centred, weights], scores.shape);
-    return [
-      query.requiresGradient ? batchedProduct(graph, scoreGradient, key, { scale }) : undefined,
-      key.requiresGradient
-        ? batchedProduct(graph, scoreGradient, query, { transposeA: true, scale })
-        : undefined,
-      ofValue,
-    ];
-  });
-}
-
 /** gate * sigmoid(gate) * up, the gated activation of SwiGLU (Shazeer, 2020). */
 export function gatedSilu(graph: Graph, gate: Tensor, up: Tensor): Tensor {
   const { shape } = gate;
@@ -239,11 +210,6 @@ export function logSoftmaxAt(graph: Graph, x: Tensor, indexes: Tensor): Tensor {
       }),
     ];
   });
-}
-
-/** The same value, through which no gradient flows. */
-function detach(x: Tensor): Tensor {
-  return { ...x, requiresGradient: false };
 }
 
 /** The sum over the last dimension, which stays with size 1. */

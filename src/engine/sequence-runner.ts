@@ -1,27 +1,30 @@
 /**
- * Runs batches of whole sequences in micro-batches: through the trunk, then what is selected through a head, and with a
- * loss the way back. Padding lies to the right; of a batch with a loss only predictions that have a weight are selected.
+ * Runs batches of whole sequences in micro-batches, in one lane or several side by side: through the network, what is
+ * selected through a head, and with a loss the way back. Padding lies to the right; of a batch with a loss only
+ * predictions that have a weight are selected.
  */
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
-import { Activations } from "./activations.ts";
 import type { LossReport } from "./engine.ts";
-import { type Head, HeadRunner } from "./head.ts";
-import { languageHead, languageInputs, type RowPlaces } from "./language-head.ts";
+import type { Head } from "./head.ts";
+import { type Lane, LaneGradients, type LaneWork } from "./lane.ts";
+import { languageHead, languageInputs } from "./language-head.ts";
+import { LayeredLane, type LayeredOptions } from "./layered-lane.ts";
 import type { AdaptedModel } from "./lora.ts";
-import { type MicroBatch, paddedTokens, planMicroBatches } from "./micro-batch.ts";
-import type { ParameterSet } from "./parameters.ts";
-import type { SessionOptions, Values } from "./session.ts";
-import { type Sequences, Trunk } from "./trunk.ts";
+import { type MicroBatch, paddedTokens, planMicroBatches, shareOut } from "./micro-batch.ts";
+import { NetworkLane } from "./network-lane.ts";
+import { moveInto, type ParameterSet } from "./parameters.ts";
+import { type RowPlaces, scatter, select } from "./places.ts";
+import type { Values } from "./session.ts";
 
-export interface SequenceRunnerOptions extends SessionOptions {
+export interface SequenceRunnerOptions extends LayeredOptions {
   /** Most tokens of one micro-batch, padding included. */
   readonly tokenBudget: number;
-  /** Layers that keep what their way back needs; the others compute it again. Absent: all. */
-  readonly keptLayers?: number;
-  /** Whether those that are kept keep their attention weights too. Absent: no. */
-  readonly keepsAttention?: boolean;
+  /** Whether a micro-batch is one run of the whole network, rather than one of each layer. Absent: no. */
+  readonly inOneRun?: boolean;
+  /** Micro-batches that are computed side by side, each with its share of the threads. Absent: 1. */
+  readonly lanes?: number;
 }
 
 /** What a head is applied to: sequences, and of each the positions that matter. */
@@ -43,16 +46,18 @@ export interface TrainingReport {
 export class SequenceRunner {
   readonly #adapted: AdaptedModel;
   readonly #options: SequenceRunnerOptions;
-  readonly #trunk: Trunk;
-  readonly #heads: HeadRunner;
-  readonly #rows = new Activations();
+  readonly #lanes: readonly { readonly lane: Lane; readonly gradients: LaneGradients }[];
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(adapted: AdaptedModel, options: SequenceRunnerOptions) {
+    const { lanes = 1, inOneRun = false } = options;
     this.#adapted = adapted;
     this.#options = options;
-    this.#trunk = new Trunk(adapted, { ...options, keepsAttention: options.keepsAttention ?? false });
-    this.#heads = new HeadRunner(adapted.model, options);
+    const share = { ...options, threads: Math.max(1, Math.floor(options.threads / lanes)) };
+    this.#lanes = Array.from({ length: lanes }, () => ({
+      lane: inOneRun ? new NetworkLane(adapted, share) : new LayeredLane(adapted, share),
+      gradients: new LaneGradients(),
+    }));
   }
 
   /** Log-probability of every target, one array (T) for each datum. */
@@ -98,17 +103,35 @@ export class SequenceRunner {
   async #infer<T extends { readonly inputs: Int32Array }>(
     parameters: ParameterSet,
     batch: readonly T[],
-    { head, ...reading }: Reading<T>,
+    reading: Reading<T>,
   ): Promise<Float32Array[]> {
-    const values = batch.map(({ inputs }) => new Float32Array(inputs.length));
-    for (const microBatch of this.#plan(batch)) {
-      const { data, sequences, places } = select(batch, microBatch, reading.isSelected);
-      if (places.rows.length === 0) continue;
-      const hidden = this.#gather(await this.#trunk.infer(parameters, sequences), sequences, places);
-      const rows = { hidden, inputs: reading.inputs(data, places) };
-      scatter(await this.#heads.values(head, parameters, rows), places, { microBatch, rows: values });
-    }
-    return values;
+    const rows = batch.map(({ inputs }) => new Float32Array(inputs.length));
+    await this.#inLanes(batch, reading, async (lane, { microBatch, ...work }) => {
+      scatter(await lane.values(parameters, work), work.places, { microBatch, rows });
+    });
+    return rows;
+  }
+
+  /** Does the work of each micro-batch that has any, in its lane; lanes side by side. */
+  async #inLanes<T extends { readonly inputs: Int32Array }>(
+    batch: readonly T[],
+    reading: Reading<T>,
+    work: (lane: Lane, work: LaneWork & { readonly microBatch: MicroBatch }, index: number) => Promise<void>,
+  ): Promise<void> {
+    const shares = shareOut(this.#plan(batch), this.#lanes.length);
+    const done = this.#lanes.map(async ({ lane }, index) => {
+      for (const microBatch of shares[index] as MicroBatch[]) {
+        const { data, sequences, places } = select(batch, microBatch, reading.isSelected);
+        if (places.rows.length === 0) continue;
+        const inputs = reading.inputs(data, places);
+        await work(lane, { microBatch, sequences, places, head: reading.head, inputs }, index);
+      }
+    });
+    // No lane may run on while the caller sees that another failed.
+    const ends = await Promise.allSettled(done);
+    if (ends.every(({ status }) => status === "fulfilled")) return;
+    for (const { gradients } of this.#lanes) gradients.clear();
+    await Promise.all(done);
   }
 
   /** As `values` with a head that has a loss, whose gradient is added to `gradients` in place; of what is not in them none is made. */
@@ -123,70 +146,38 @@ export class SequenceRunner {
   async #train<T extends { readonly inputs: Int32Array }>(
     parameters: ParameterSet,
     batch: readonly T[],
-    { head, gradients, ...reading }: Reading<T> & { readonly gradients: ParameterSet },
+    { gradients, ...reading }: Reading<T> & { readonly gradients: ParameterSet },
   ): Promise<TrainingReport> {
     const values = batch.map(({ inputs }) => new Float32Array(inputs.length));
-    const keptLayers = this.#options.keptLayers ?? this.#adapted.model.layers;
-    const hasTrunk =
-      [...gradients.keys()].some((name) => !head.parameters.has(name)) ||
-      gradients.has("model.embed_tokens.weight");
-    let [loss, computed] = [0, 0];
-    for (const microBatch of this.#plan(batch)) {
-      const { data, sequences, places } = select(batch, microBatch, reading.isSelected);
-      if (places.rows.length === 0) continue;
-      computed += paddedTokens(microBatch);
-      const hidden = this.#gather(
-        await (hasTrunk
-          ? this.#trunk.forward(parameters, sequences, keptLayers)
-          : this.#trunk.infer(parameters, sequences)),
-        sequences,
-        places,
-      );
-      const hiddenGradient = this.#rows.take("gradient", hidden.length);
-      const rows = { hidden, inputs: reading.inputs(data, places) };
-      const training = { gradients, hiddenGradient };
-      const report = await this.#heads.train(head, parameters, { rows, training });
-      loss += report.loss;
-      scatter(report.values, places, { microBatch, rows: values });
-      if (!hasTrunk) continue;
-      this.#spread(hiddenGradient, sequences, places);
-      await this.#trunk.backward(parameters, sequences, { keptLayers, gradients });
-    }
-    return { loss, values, paddedTokens: computed };
+    const sums = this.#lanes.map((lane, index) => ({
+      gradients: index === 0 ? gradients : lane.gradients.like(gradients),
+      loss: 0,
+      paddedTokens: 0,
+    }));
+    await this.#inLanes(batch, reading, async (lane, { microBatch, ...work }, index) => {
+      const sum = sums[index] as (typeof sums)[0];
+      const report = await lane.train(parameters, work, sum.gradients);
+      sum.loss += report.loss;
+      sum.paddedTokens += paddedTokens(microBatch);
+      scatter(report.values, work.places, { microBatch, rows: values });
+    });
+    for (const own of sums.slice(1)) moveInto(gradients, own.gradients);
+    const total = (key: "loss" | "paddedTokens"): number => sums.reduce((all, sum) => all + sum[key], 0);
+    return { loss: total("loss"), values, paddedTokens: total("paddedTokens") };
   }
 
   /** Gives back sessions and arrays, which the next call makes anew. */
   async rest(): Promise<void> {
     await this.#alone(async () => {
-      await this.#trunk.close();
-      await this.#heads.close();
-      this.#rows.clear();
+      for (const { lane, gradients } of this.#lanes) {
+        await lane.rest();
+        gradients.clear();
+      }
     });
   }
 
   async close(): Promise<void> {
     await this.rest();
-  }
-
-  /** The hidden states of the selected places (M, width). */
-  #gather(hidden: Float32Array, { time }: Sequences, { rows, times }: RowPlaces): Float32Array {
-    const { width } = this.#adapted.model;
-    const gathered = this.#rows.take("hidden", rows.length * width);
-    for (let i = 0; i < rows.length; i++) {
-      const start = ((rows[i] as number) * time + (times[i] as number)) * width;
-      gathered.set(hidden.subarray(start, start + width), i * width);
-    }
-    return gathered;
-  }
-
-  /** Brings the gradient of the selected places (M, width) to where the way back through the trunk starts. */
-  #spread(gradient: Float32Array, sequences: Sequences, { rows, times }: RowPlaces): void {
-    const { width } = this.#adapted.model;
-    const target = this.#trunk.zeroGradient(sequences);
-    for (let i = 0; i < rows.length; i++) {
-      const start = ((rows[i] as number) * sequences.time + (times[i] as number)) * width;
-      target.set(gradient.subarray(i * width, (i + 1) * width), start);
-    }
   }
 
   #plan(batch: readonly { readonly inputs: Int32Array }[]): MicroBatch[] {
@@ -198,40 +189,7 @@ export class SequenceRunner {
       );
     }
     const lengths = batch.map(({ inputs }) => inputs.length);
-    return planMicroBatches(lengths, this.#options.tokenBudget);
-  }
-}
-
-/** The sequences of a micro-batch and the places in them that matter. */
-function select<T extends { readonly inputs: Int32Array }>(
-  batch: readonly T[],
-  { time, members }: MicroBatch,
-  isSelected: (datum: T, t: number) => boolean,
-): { readonly data: T[]; readonly sequences: Sequences; readonly places: RowPlaces } {
-  const data = members.map((index) => batch[index] as T);
-  const tokens = new Int32Array(data.length * time);
-  const rows: number[] = [];
-  const times: number[] = [];
-  for (const [row, datum] of data.entries()) {
-    tokens.set(datum.inputs, row * time);
-    for (let t = 0; t < datum.inputs.length; t++) {
-      if (!isSelected(datum, t)) continue;
-      rows.push(row);
-      times.push(t);
-    }
-  }
-  const places = { rows: Int32Array.from(rows), times: Int32Array.from(times) };
-  return { data, sequences: { tokens, batch: data.length, time }, places };
-}
-
-/** Brings the values of the selected places of a micro-batch to their data. */
-export function scatter(
-  values: Float32Array,
-  selection: RowPlaces,
-  target: { readonly microBatch: MicroBatch; readonly rows: readonly Float32Array[] },
-): void {
-  for (const [index, value] of values.entries()) {
-    const datum = target.microBatch.members[selection.rows[index] as number] as number;
-    (target.rows[datum] as Float32Array)[selection.times[index] as number] = value;
+    const share = Math.ceil(lengths.reduce((sum, length) => sum + length, 0) / this.#lanes.length);
+    return planMicroBatches(lengths, Math.min(this.#options.tokenBudget, share));
   }
 }

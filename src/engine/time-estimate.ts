@@ -14,17 +14,17 @@ export interface MachineSpeed {
   readonly sampling: number;
 }
 
-/** Operations there and back for each attention score, and for each number of the wide vectors of a layer. */
+/** Operations there and back for each attention score, and for each number of the wide vectors of a layer: fewer where these stay in caches. */
 const scoreOperations = 300;
-const vectorOperations = 690;
-/** Heads narrower than this multiply more slowly, in proportion. */
+const vectorOperations = { layered: 690, whole: 135 };
+/** Heads narrower than this multiply more slowly, in proportion, where they wait for memory. */
 const fullHeadSize = 64;
 /** The share of the speed of products that reading a prompt reaches, and a step of sampling. */
 const prefillShare = 0.67;
 const samplingShare = 0.6;
 /** Seconds to update one weight: about 30 bytes are read and written, or 16 more where moments lie on disk. */
-const updateSeconds = 8e-9;
-const diskUpdateSeconds = 16e-9;
+const updateSeconds = 5e-9;
+const diskUpdateSeconds = 13e-9;
 
 /** Whole sequences that go through the model. */
 export interface SequenceWork {
@@ -33,6 +33,8 @@ export interface SequenceWork {
   readonly time: number;
   /** Tokens that pass through the output layer. */
   readonly selected: number;
+  /** As of `TrainingPlan`; absent: no. */
+  readonly inOneRun?: boolean;
 }
 
 /** Seconds of one update on sequences. */
@@ -42,15 +44,16 @@ export function trainingSeconds(
   speed: MachineSpeed,
 ): number {
   const { model, trained } = shape;
-  const { tokens, time, selected, keptLayers } = work;
-  const isWhole = trained === shape.parameters;
+  const { tokens, selected, keptLayers, inOneRun = false } = work;
+  const trainsAll = trained === shape.parameters;
   // There, back to the inputs, and back to the weights: adapters are too small to count.
-  const passes = isWhole ? 3 : 2;
+  const passes = trainsAll ? 3 : 2;
   const again = model.layers - Math.min(model.layers, keptLayers);
-  const { weights, attended, others, head } = operationsOf(model, time);
-  // Attention: two products there, one of them again and four back.
+  const { weights, attended, others, head } = operationsOf(model, work);
+  // Attention: two products there, both again unless all is kept, and four back.
+  const products = inOneRun ? 6 : 8;
   const layers =
-    model.layers * (passes * weights + 7 * attended + others) + again * (weights + 2 * attended + others / 3);
+    model.layers * (passes * weights + products * attended + others) + again * (weights + 2 * attended + others / 3);
   const update = (shape.momentsOnDisk ? diskUpdateSeconds : updateSeconds) * trained;
   return (tokens * layers + selected * passes * head) / speed.training + update;
 }
@@ -58,24 +61,27 @@ export function trainingSeconds(
 /** Seconds to ask for log-probabilities or values of sequences: there and not back. */
 export function inferenceSeconds(
   { model }: Pick<TrainedShape, "model">,
-  { tokens, time, selected }: SequenceWork,
+  work: SequenceWork,
   speed: MachineSpeed,
 ): number {
-  const { weights, attended, others, head } = operationsOf(model, time);
+  const { tokens, selected } = work;
+  const { weights, attended, others, head } = operationsOf(model, work);
   return (tokens * model.layers * (weights + 2 * attended + others / 3) + selected * head) / speed.training;
 }
 
 /** Operations for each token: of one layer's products there, of one of its two products of attention, of all that is no product there and back; and of the head there. */
 function operationsOf(
   model: ModelOptions,
-  time: number,
+  { time, inOneRun = false }: SequenceWork,
 ): Readonly<Record<"weights" | "attended" | "others" | "head", number>> {
   const { heads, width, feedForward, vocabularySize } = model;
   const size = headSize(model);
   return {
     weights: 2 * layerWeights(model),
-    attended: 2 * heads * size * time * Math.max(1, fullHeadSize / size),
-    others: scoreOperations * heads * time + vectorOperations * 7 * (width + feedForward),
+    attended: 2 * heads * size * time * (inOneRun ? 1 : Math.max(1, fullHeadSize / size)),
+    others:
+      scoreOperations * heads * time +
+      vectorOperations[inOneRun ? "whole" : "layered"] * 7 * (width + feedForward),
     head: 2 * width * vocabularySize,
   };
 }

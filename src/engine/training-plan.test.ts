@@ -30,7 +30,7 @@ describe("a plan of training", () => {
     expect(none).toMatchObject({ tokenBudget: 1024, keptLayers: 0, fits: false });
   });
 
-  test("keeps attention weights where all that training holds is little, and the budget allows it", () => {
+  test("keeps all and goes side by side where all that training holds is little, and the budget allows it", () => {
     const small = {
       ...model,
       vocabularySize: 1024,
@@ -42,12 +42,16 @@ describe("a plan of training", () => {
     };
     const size = parameterCount(small);
     const shape = { model: small, parameters: size, trained: size };
-    const plan = planTraining(shape, { longestSequence: 256 });
-    expect(plan).toMatchObject({ keepsAttention: true, keptLayers: 4, tokenBudget: 4096 });
-    const without = planTraining(shape, { longestSequence: 256, memoryBudget: plan.memory.peak - 1 });
-    expect(without).toMatchObject({ keepsAttention: false, keptLayers: 4, tokenBudget: 4096, fits: true });
-    expect(plan.memory.activations - without.memory.activations).toBe(4 * 4096 * 4 * 4 * 256);
-    expect(planTraining(whole, { longestSequence: 1024 }).keepsAttention).toBe(false);
+    const limits = { longestSequence: 256, threads: 2 };
+    const plan = planTraining(shape, limits);
+    expect(plan).toMatchObject({ inOneRun: true, lanes: 2, keptLayers: 4, tokenBudget: 512 });
+    const single = planTraining(shape, { ...limits, threads: 1 });
+    expect(plan.memory.gradients).toBe(2 * single.memory.gradients);
+    expect(plan.memory.activations).toBe(2 * single.memory.activations);
+    const without = planTraining(shape, { ...limits, memoryBudget: plan.memory.peak - 1 });
+    expect(without).toMatchObject({ inOneRun: false, lanes: 1, keptLayers: 4, fits: true });
+    expect(planTraining(shape, { ...limits, tokenBudget: 300 }).tokenBudget).toBe(300);
+    expect(planTraining(whole, { longestSequence: 1024 }).inOneRun).toBe(false);
   });
 
   test("keeps to the tokens of a micro-batch that are asked for", () => {
@@ -64,8 +68,9 @@ describe("a plan of training", () => {
         (megabytes, time) => {
           const memoryBudget = 1e6 * megabytes;
           const plan = planTraining(whole, { memoryBudget, longestSequence: time });
-          const { tokenBudget: tokens, keptLayers, keepsAttention } = plan;
-          const microBatch = { tokens, time, keptLayers, keepsAttention };
+          const { tokenBudget, keptLayers, inOneRun, lanes } = plan;
+          const tokens = Math.max(tokenBudget, time);
+          const microBatch = { tokens, time, keptLayers, inOneRun, lanes };
           expect(trainingMemory(whole, microBatch).peak).toBe(plan.memory.peak);
           expect(plan.fits).toBe(plan.memory.peak <= memoryBudget);
         },

@@ -1,12 +1,17 @@
 /**
  * Chooses how a training uses the memory it may have: first fewer tokens at once, down to one sequence of the longest,
  * then fewer layers that keep their insides. Up to `mostTokens` a larger micro-batch is faster; computing a layer again
- * costs a third of its time there and back. A small model keeps its attention weights too, a quarter of its time.
+ * costs a third of its time there and back. A small model is one graph, which keeps all that its way back
+ * needs, and computes small micro-batches side by side, each with a thread of its own: what they hold stays in the
+ * processor's caches, and no thread waits for another.
  */
 import { bytesGivenBack, type TrainedShape, type TrainingMemory, trainingMemory } from "./memory-estimate.ts";
 
 /** Larger micro-batches are no faster. */
 export const mostTokens = 4096;
+/** Most tokens of a micro-batch of a small model, and most micro-batches at once. */
+const laneTokens = 512;
+const mostLanes = 4;
 
 export interface MemoryLimits {
   /** Bytes that training may take; absent: no limit. */
@@ -15,6 +20,8 @@ export interface MemoryLimits {
   readonly tokenBudget?: number;
   /** Most tokens of one sequence that will come; absent: the context. */
   readonly longestSequence?: number;
+  /** Threads that compute; absent: 1. */
+  readonly threads?: number;
 }
 
 export interface TrainingPlan {
@@ -22,8 +29,10 @@ export interface TrainingPlan {
   readonly tokenBudget: number;
   /** Layers that keep what their way back needs; the others compute it again. */
   readonly keptLayers: number;
-  /** Whether the layers that are kept keep their attention weights too. */
-  readonly keepsAttention: boolean;
+  /** Whether a micro-batch is one run of the whole network, rather than one of each layer. */
+  readonly inOneRun: boolean;
+  /** Micro-batches that are computed side by side. */
+  readonly lanes: number;
   readonly memory: TrainingMemory;
   /** Whether the peak is within the budget. */
   readonly fits: boolean;
@@ -34,15 +43,20 @@ export function planTraining(shape: TrainedShape, limits: MemoryLimits): Trainin
   const { layers, contextLength } = shape.model;
   const { memoryBudget = Number.POSITIVE_INFINITY } = limits;
   const time = Math.min(limits.longestSequence ?? contextLength, contextLength);
-  const plan = (tokenBudget: number, keptLayers: number, keepsAttention = false): TrainingPlan => {
+  const plan = (
+    tokenBudget: number,
+    keptLayers: number,
+    small = { inOneRun: false, lanes: 1 },
+  ): TrainingPlan => {
     const tokens = Math.max(tokenBudget, time);
-    const memory = trainingMemory(shape, { tokens, time, keptLayers, keepsAttention });
-    return { tokenBudget, keptLayers, keepsAttention, memory, fits: memory.peak <= memoryBudget };
+    const memory = trainingMemory(shape, { tokens, time, keptLayers, ...small });
+    return { tokenBudget, keptLayers, ...small, memory, fits: memory.peak <= memoryBudget };
   };
   const budgets = limits.tokenBudget === undefined ? tokenBudgets(time) : [limits.tokenBudget];
   // No more than may stay while the model is sampled: a large model gains less by it than taking turns would cost.
-  const everything = plan(budgets[0] as number, layers, true);
-  if (everything.fits && bytesGivenBack(everything.memory) === 0) return everything;
+  const lanes = Math.max(1, Math.min(mostLanes, limits.threads ?? 1));
+  const small = plan(Math.min(laneTokens, budgets[0] as number), layers, { inOneRun: true, lanes });
+  if (small.fits && bytesGivenBack(small.memory) === 0) return small;
   for (const tokens of budgets) {
     const whole = plan(tokens, layers);
     if (whole.fits) return whole;

@@ -4,23 +4,21 @@
  * again (`layer-graphs.ts`) or, beyond the first `keptLayers` layers, nothing: those run again on the way back.
  */
 import { Activations } from "./activations.ts";
-import { causalMask } from "./decoder-graph.ts";
 import { accumulatorPrefix } from "./differentiate.ts";
+import { addEmbeddingGradient, embed, embeddingTable } from "./embeddings.ts";
 import {
   type BackwardLayer,
   createBackwardLayer,
   createForwardLayer,
   type ForwardLayer,
   keptPrefix,
-  type LayerOptions,
   layerShapes,
   resolveShape,
 } from "./layer-graphs.ts";
 import type { AdaptedModel } from "./lora.ts";
-import { headSize, type ModelOptions } from "./model-options.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
-import { rotaryTables } from "./rotary-tables.ts";
-import type { Feed } from "./session.ts";
+import type { Feed, SessionOptions } from "./session.ts";
+import { tableFeeds } from "./table-feeds.ts";
 
 /** Sequences of a micro-batch, padded to the right to one length. */
 export interface Sequences {
@@ -30,18 +28,19 @@ export interface Sequences {
   readonly time: number;
 }
 
-const embedding = "model.embed_tokens.weight";
-
 export class Trunk {
   readonly #adapted: AdaptedModel;
-  readonly #options: LayerOptions;
+  readonly #options: SessionOptions;
+  /** Of a layer's parameters, below `model.layers.N.`. */
+  readonly #names: readonly string[];
   readonly #activations = new Activations();
   #forward: Promise<ForwardLayer> | undefined;
   readonly #backward = new Map<string, Promise<BackwardLayer>>();
 
-  constructor(adapted: AdaptedModel, options: LayerOptions) {
+  constructor(adapted: AdaptedModel, options: SessionOptions) {
     this.#adapted = adapted;
     this.#options = options;
+    this.#names = [...layerShapes(adapted).keys()];
   }
 
   /** Hidden states that leave the last layer (N, width), without a way back; valid until the next call. */
@@ -96,7 +95,7 @@ export class Trunk {
       await this.#runBackward({ ...call, gradient, next, gradients });
       gradient = next;
     }
-    const table = gradients.get(embedding);
+    const table = gradients.get(embeddingTable);
     if (table) addEmbeddingGradient(table, sequences.tokens, gradient.data as Float32Array);
   }
 
@@ -110,11 +109,7 @@ export class Trunk {
 
   #embed(parameters: ParameterSet, sequences: Sequences): Feed {
     const hidden = this.#hidden("hidden.0", sequences);
-    const { data } = parameters.get(embedding) as Parameter;
-    const { width } = this.#adapted.model;
-    for (const [row, token] of sequences.tokens.entries()) {
-      (hidden.data as Float32Array).set(data.subarray(token * width, (token + 1) * width), row * width);
-    }
+    embed(parameters.get(embeddingTable) as Parameter, sequences.tokens, hidden.data as Float32Array);
     return hidden;
   }
 
@@ -131,9 +126,7 @@ export class Trunk {
     call: LayerCall & { readonly gradient: Feed; readonly next: Feed; readonly gradients: ParameterSet },
   ): Promise<void> {
     const { layer, gradients } = call;
-    const trained = [...layerShapes(this.#adapted).keys()].filter((name) =>
-      gradients.has(nameOf(layer, name)),
-    );
+    const trained = this.#names.filter((name) => gradients.has(nameOf(layer, name)));
     const { session, hiddenGradient, gradientOutputs } = await this.#backwardLayer(trained);
     const accumulators = trained.map(
       (name) => [name, gradients.get(nameOf(layer, name)) as Parameter] as const,
@@ -164,10 +157,7 @@ export class Trunk {
 
   /** Weights of a layer by their names within it. */
   #weights({ layer, parameters }: LayerCall): [string, Feed][] {
-    return [...layerShapes(this.#adapted).keys()].map((name) => [
-      name,
-      parameters.get(nameOf(layer, name)) as Parameter,
-    ]);
+    return this.#names.map((name) => [name, parameters.get(nameOf(layer, name)) as Parameter]);
   }
 
   #hidden(name: string, { batch, time }: Sequences): Feed {
@@ -178,10 +168,9 @@ export class Trunk {
   async #keptArrays(label: string, { batch, time }: Sequences): Promise<ReadonlyMap<string, Feed>> {
     this.#forward ??= createForwardLayer(this.#adapted, this.#options);
     const { kept } = await this.#forward;
-    const { model } = this.#adapted;
     return new Map(
       [...kept].map(([name, tensor]) => {
-        const shape = resolveShape(tensor.shape, { model, batch, time });
+        const shape = resolveShape(tensor.shape, { batch, time });
         const length = shape.reduce((a, b) => a * b, 1);
         return [name, { shape, data: this.#activations.take(`${name}.${label}`, length) }];
       }),
@@ -204,34 +193,4 @@ interface LayerCall {
 
 function nameOf(layer: number, name: string): string {
   return `model.layers.${layer}.${name}`;
-}
-
-/** Adds each row's gradient to that of its token's vector. */
-function addEmbeddingGradient({ data, shape }: Parameter, tokens: Int32Array, gradient: Float32Array): void {
-  const width = shape[1] as number;
-  for (let row = 0; row < tokens.length; row++) {
-    const start = (tokens[row] as number) * width;
-    const from = row * width;
-    for (let i = 0; i < width; i++)
-      data[start + i] = (data[start + i] as number) + (gradient[from + i] as number);
-  }
-}
-
-/** Positions, rotary tables and causal mask depend on the shape alone. */
-function tableFeeds(
-  model: ModelOptions,
-  { batch, time }: { readonly batch: number; readonly time: number },
-): [string, Feed][] {
-  const half = headSize(model) / 2;
-  const { cosine, sine } = rotaryTables(model, time);
-  const table = (data: Float32Array): Feed => ({ data: data.subarray(0, time * half), shape: [time, half] });
-  const groupSize = model.heads / model.keyValueHeads;
-  const positions = BigInt64Array.from({ length: batch * time }, (_, index) => BigInt(index % time));
-  return [
-    ["positions", { data: positions, shape: [batch, time] }],
-    ["cosine", table(cosine)],
-    ["sine", table(sine)],
-    ["negatedSine", { data: sine.subarray(0, time * half).map((value) => -value), shape: [time, half] }],
-    ["mask", { data: causalMask(time, groupSize), shape: [groupSize * time, time] }],
-  ];
 }

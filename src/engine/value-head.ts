@@ -4,10 +4,10 @@ import type { ValueLoss } from "../algorithm/loss.ts";
 import { canonicalJson } from "../shared/hash.ts";
 import type { ElementType } from "./graph.ts";
 import { type Head, headRows } from "./head.ts";
-import type { RowPlaces } from "./language-head.ts";
 import { buildValueLoss } from "./loss-graph.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
 import { linear, reshape, rmsNorm } from "./operators.ts";
+import type { RowPlaces } from "./places.ts";
 import type { Values } from "./session.ts";
 
 const norm = "model.norm.weight";

@@ -161,7 +161,8 @@ export function planStages(
     const episodes = isSupervised ? stage.batchSize : stage.questionsPerStep * stage.algorithm.groupSize;
     const tokens = episodes * episode.tokens;
     const selected = episodes * episode.policyTokens;
-    const work = { tokens, time: episode.tokens, selected, keptLayers: training.keptLayers };
+    const { keptLayers, inOneRun } = training;
+    const work = { tokens, time: episode.tokens, selected, keptLayers, inOneRun };
     const update = updateSeconds(stage, { shape, work, speed });
     const sampled = isSupervised ? 0 : selected;
     const reading = { tokens: sampled, prefilled: tokens - sampled, context: episode.tokens / 2 };

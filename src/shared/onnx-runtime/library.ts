@@ -7,8 +7,8 @@
 import koffi from "koffi";
 import { bindRuntime, type Pointer, type RuntimeFunctions } from "./functions.ts";
 
-const elementTypes = { float32: 1, uint8: 2, int8: 3, int64: 7 } as const;
-export type Values = Float32Array | BigInt64Array;
+const elementTypes = { float32: 1, int32: 6, uint8: 2, int8: 3, int64: 7 } as const;
+export type Values = Float32Array | BigInt64Array | Int32Array;
 
 /** What is fed or received: an array with its shape. */
 export interface Feed {
@@ -124,7 +124,7 @@ export class RuntimeLibrary {
   tensor({ data, shape }: Feed | Weight): Pointer {
     if (data instanceof Uint8Array) return this.#tensor(data, shape, elementTypes.uint8);
     if (data instanceof Int8Array) return this.#tensor(data, shape, elementTypes.int8);
-    const type = data instanceof Float32Array ? elementTypes.float32 : elementTypes.int64;
+    const type = data instanceof Float32Array ? elementTypes.float32 : data instanceof Int32Array ? elementTypes.int32 : elementTypes.int64;
     return this.#tensor(data, shape, type);
   }
 
