@@ -16,10 +16,17 @@ export function issuePath(issue: Issue): readonly PropertyKey[] {
 /** One sentence without place. `value` is the whole recipe as the user wrote it, overrides included. */
 export function explainIssue(issue: Issue, root: SchemaNode, value: unknown): string {
   const path = issuePath(issue);
-  const name = path.length === 0 ? "the recipe" : `"${dotted(path)}"`;
+  const name = path.length === 0 ? "the recipe" : `"${shownPath(path, value)}"`;
   const found = valueAt(value, path);
-  if (issue.code === "unrecognized_keys")
-    return `unknown key ${name}${suggestion(issue.keys[0] as string, knownKeys(root, issue.path, value))}`;
+  if (issue.code === "unrecognized_keys") {
+    const key = issue.keys[0] as string;
+    const stage = path.length === 1 ? stageThatKnows(key, root, value) : undefined;
+    const advice =
+      stage === undefined
+        ? suggestion(key, knownKeys(root, issue.path, value))
+        : `; it is a key of a stage: stages.${stage}.${key}`;
+    return `unknown key ${name}${advice}`;
+  }
   if (issue.code === "custom") return path.length === 0 ? issue.message : `${name}: ${issue.message}`;
   const expected = expectation(issue);
   if (found === undefined) {
@@ -50,7 +57,7 @@ function expectation(issue: Issue): string {
 
 function unionExpectation(issue: Extract<Issue, { code: "invalid_union" }>): string {
   const { options } = issue as { options?: readonly unknown[] };
-  if (options !== undefined) return oneOf(options);
+  if (options !== undefined) return oneOf(options.filter((option) => option !== undefined));
   const forms = issue.errors.flatMap((errors) => (errors[0] ? [expectation(errors[0])] : []));
   return [...new Set(forms)].join(" or ");
 }
@@ -62,6 +69,7 @@ const typeNames: Readonly<Record<string, string>> = {
   boolean: "true or false",
   array: "a list",
   object: "a mapping of keys to values",
+  record: "a mapping of names to values",
 };
 
 function sized(origin: string, bound: string): string {
@@ -86,8 +94,28 @@ function shown(value: unknown): string {
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }
 
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>((here, key) => (here as Record<PropertyKey, unknown> | null)?.[key], value);
+}
+
+/** The name of the last stage that has a key of this name. */
+function stageThatKnows(key: string, root: SchemaNode, value: unknown): string | undefined {
+  const stages = valueAt(value, ["stages"]);
+  if (!Array.isArray(stages)) return undefined;
+  const index = stages.findLastIndex((_, i) => knownKeys(root, ["stages", i], value).includes(key));
+  return index < 0 ? undefined : String(withStageName(["stages", index, key], value)[1]);
+}
+
+/** A stage by its name, as an override calls it, where it has one. */
+function withStageName(path: readonly PropertyKey[], value: unknown): readonly PropertyKey[] {
+  if (path[0] !== "stages" || path.length < 3 || path[2] === "name") return path;
+  const name = valueAt(value, [...path.slice(0, 2), "name"]);
+  return typeof name === "string" && name !== "" ? ["stages", name, ...path.slice(2)] : path;
+}
+
+/** A path for people, with stages by their names. */
+export function shownPath(path: readonly PropertyKey[], value: unknown): string {
+  return dotted(withStageName(path, value));
 }
 
 export function dotted(path: readonly PropertyKey[]): string {

@@ -103,7 +103,15 @@ describe("overrides", () => {
     ["=3", "--set =3: expected key.key=value"],
     ["a..b=3", "--set a..b=3: expected key.key=value"],
     ["environment.kk=3", '--set environment.kk=3: unknown key "environment.kk"'],
-    ["stages.grpo.stepz=3", '--set stages.grpo.stepz=3: unknown key "stages.1.stepz"; did you mean "steps"?'],
+    [
+      "stages.grpo.stepz=3",
+      '--set stages.grpo.stepz=3: unknown key "stages.grpo.stepz"; did you mean "steps"?',
+    ],
+    [
+      "algorithm.groupSize=3",
+      '--set algorithm.groupSize=3: unknown key "algorithm"; it is a key of a stage: stages.grpo.algorithm',
+    ],
+    ["nowhere.at.all=3", '--set nowhere.at.all=3: unknown key "nowhere"; known: name, seed'],
     ["stages.gpro.steps=3", 'none named "gpro"; did you mean "grpo"?'],
     ["stages.7.steps=3", "--set stages.7.steps=3: stages has 2 entries (0 to 1)"],
     ["environment.k=[", "--set environment.k=[:1: not valid YAML"],
@@ -157,7 +165,7 @@ describe("a recipe that is wrong says where and what", () => {
     [
       "a missing key",
       yaml.replace("    steps: 7\n", ""),
-      '/recipes/small.yaml:16: "stages.1.steps" is missing',
+      '/recipes/small.yaml:16: "stages.grpo.steps" is missing',
     ],
     [
       "an unknown variant",

@@ -13,9 +13,10 @@ import { findBenchmark } from "../corpus/benchmarks.ts";
 import { findKnownModel } from "../engine/known-models.ts";
 import { ConfigError } from "../errors.ts";
 import { fileError } from "../shared/files.ts";
+import { valueAt } from "./explain-issue.ts";
 import { applyOverrides } from "./overrides.ts";
 import { type Recipe, recipeSchema } from "./recipe.ts";
-import { overridePlace, validate } from "./validate.ts";
+import { overrideBelow, overridePlace, validate } from "./validate.ts";
 import { parseYaml } from "./yaml-source.ts";
 
 export interface LoadOptions {
@@ -54,7 +55,10 @@ export function parseRecipe(text: string, options: LoadOptions & { readonly file
   return validate(
     recipeSchema,
     withAbsolutePaths(value, { folder: here, data: here }),
-    (path) => overridePlace(applied, path) ?? `${file}:${source.lineOf(path)}`,
+    (path) =>
+      overridePlace(applied, path) ??
+      (valueAt(written, path) === undefined ? overrideBelow(applied, path) : undefined) ??
+      `${file}:${source.lineOf(path)}`,
   );
 }
 
