@@ -26,6 +26,14 @@ export function resultJson({
   };
 }
 
+/** Why the first of the failed questions failed, for people; undefined where none did. */
+export function failureText({ items }: EvaluationResult): string | undefined {
+  const failed = items.filter((item) => item.failed);
+  const [first] = failed;
+  if (first === undefined) return undefined;
+  return `${failed.length} of ${items.length} questions failed and count in no score; the first, ${first.dataset}/${first.id}: ${first.failure}`;
+}
+
 /** All questions in one row, then by data set (where there are several) and by hops. */
 export function resultTable({ summary }: EvaluationResult): string {
   const { overall, byDataset, byHops } = summary;

@@ -9,7 +9,7 @@ import { score } from "../eval-scoring.ts";
 import { resultNote } from "../live-view.ts";
 import { findModel, type SourceOptions } from "../open-model.ts";
 import { plannerJson, plannerText } from "../planner-text.ts";
-import { askedText, costText, resultJson, resultTable, searchUseText } from "../result-text.ts";
+import { askedText, costText, failureText, resultJson, resultTable, searchUseText } from "../result-text.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
 
 const options = {
@@ -87,7 +87,10 @@ export const evalCommand = defineCommand({
     if (use !== "") io.print(use);
     if (result.cost !== undefined) io.print(`\ncost: ${costText(result.cost)}`);
     if (file !== undefined) io.print(`\nwritten to ${file.path}`);
+    const failure = failureText(result);
+    if (failure !== undefined) io.note(failure);
     const json = { ...resultJson(result), ...plannerJson(result), file: file?.path ?? null };
+    if (result.summary.overall.n === 0) return { json, exitCode: 1 };
     if (!options.decompose) return { json };
     const under = async (condition: "none" | "oracle"): Promise<EvaluationResult> => {
       io.note(`once more with ${condition === "none" ? "no" : "oracle"} retrieval`);

@@ -127,7 +127,10 @@ describe("eval", () => {
       at("more.json"),
       "--json",
     );
-    expect(run.json).toMatchObject({ n: 1, failed: 1 });
+    expect(run).toMatchObject({ code: 0, json: { n: 1, failed: 1 } });
+    expect(run.stderr).toMatch(
+      /1 of 2 questions failed and count in no score; the first, \S+: .*no completion/,
+    );
     const [, failed] = (await resultAt(at("more.json"))).items;
     expect(failed).toMatchObject({
       stopReason: "policyFailure",
@@ -158,6 +161,13 @@ describe("eval", () => {
     expect(run.stdout).toContain("$0, unpriced");
     expect(run.stdout).toMatch(/failed/);
     expect(run.code).toBe(0);
+  });
+
+  test("is bad news where every question failed", async () => {
+    const server = await searchingServer(() => ({ status: 400, text: "no" }));
+    const run = await runForTest("eval", await recipeFor("down", served(server.url)), "--json");
+    expect(run).toMatchObject({ code: 1, json: { n: 0, em: null } });
+    expect(run.stderr).toMatch(/ questions failed and count in no score; the first/);
   });
 });
 
