@@ -15,7 +15,7 @@ import { RankPool } from "./lexical/rank-pool.ts";
 import { entryMemory } from "./lexical/sum-kernel.ts";
 import type { PostingStore } from "./lexical/term-entries.ts";
 import { Vocabulary } from "./lexical/vocabulary.ts";
-import { checkPart, PartFile, readCheckedPart, readPart } from "./part-files.ts";
+import { checkPart, PartFile, readCheckedInto, readCheckedPart, readPart } from "./part-files.ts";
 import { lineStore, memoryBytes } from "./passage-store.ts";
 
 export interface OpenIndexOptions {
@@ -96,17 +96,16 @@ function entriesInPlace(
   parts: Manifest["parts"],
   threads: number,
 ): Pick<MemoryPostings, "passages" | "impacts" | "memory"> {
-  const entries = parts.impacts.bytes / Float32Array.BYTES_PER_ELEMENT;
-  const place = entryMemory(entries, threads);
-  const content = (name: "postings" | "impacts") =>
-    readCheckedPart(folder, parts[name], place === undefined && threads > 1);
+  const place = entryMemory(parts.impacts.bytes / Float32Array.BYTES_PER_ELEMENT, threads);
   if (place === undefined)
     return {
-      passages: new Uint32Array(content("postings")),
-      impacts: new Float32Array(content("impacts")),
+      passages: new Uint32Array(readCheckedPart(folder, parts.postings, threads > 1)),
+      impacts: new Float32Array(readCheckedPart(folder, parts.impacts, threads > 1)),
     };
-  place.passages.set(new Uint32Array(content("postings")));
-  place.impacts.set(new Float32Array(content("impacts")));
+  const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+    new Uint8Array(buffer, byteOffset, byteLength);
+  readCheckedInto(bytesOf(place.passages), folder, parts.postings);
+  readCheckedInto(bytesOf(place.impacts), folder, parts.impacts);
   return place;
 }
 

@@ -209,26 +209,30 @@ export class PartFile {
 /** The content of a part. Throws `FileError` when it is missing or short. */
 export function readPart(folder: string, part: Part): ArrayBuffer {
   const buffer = new ArrayBuffer(part.bytes);
-  readInto(buffer, folder, part);
+  readInto(new Uint8Array(buffer), folder, part);
   return buffer;
 }
 
 /** As `readPart`, and throws `FileError` when the content is not what was written; in shared memory if so wanted. */
 export function readCheckedPart(folder: string, part: Part, isShared = false): ArrayBufferLike {
   const buffer = isShared ? new SharedArrayBuffer(part.bytes) : new ArrayBuffer(part.bytes);
-  readInto(buffer, folder, part);
-  const hash = createHash("sha256");
-  for (let at = 0; at < part.bytes; at += 1 << 30)
-    hash.update(new Uint8Array(buffer, at, Math.min(1 << 30, part.bytes - at)));
-  if (hash.digest("hex") !== part.sha256)
-    throw damaged(join(folder, part.file), "its SHA-256 is not that of the index");
+  readCheckedInto(new Uint8Array(buffer), folder, part);
   return buffer;
 }
 
-function readInto(buffer: ArrayBufferLike, folder: string, part: Part): void {
+/** As `readCheckedPart`, to a place that is as large as the part. */
+export function readCheckedInto(target: Uint8Array, folder: string, part: Part): void {
+  readInto(target, folder, part);
+  const hash = createHash("sha256");
+  for (let at = 0; at < target.byteLength; at += 1 << 30) hash.update(target.subarray(at, at + (1 << 30)));
+  if (hash.digest("hex") !== part.sha256)
+    throw damaged(join(folder, part.file), "its SHA-256 is not that of the index");
+}
+
+function readInto(target: Uint8Array, folder: string, part: Part): void {
   const file = new PartFile(folder, part);
   try {
-    file.read(new Uint8Array(buffer), 0);
+    file.read(target, 0);
   } finally {
     file.close();
   }
