@@ -4,16 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { downloadModel, HubError, type HubOptions } from "./hub.ts";
 import { writeWhole } from "./hub-download.ts";
-import {
-  content,
-  gitHash,
-  type Host,
-  redirectTo,
-  serve,
-  sha256,
-  startHost,
-  token,
-} from "./hub-server.fixture.ts";
+import { content, gitHash, type Host, redirectTo, serve, startHost, token } from "./hub-server.fixture.ts";
 
 const model = { repository: "owner/name", revision: "main" };
 const path = "/owner/name/resolve/main/model.onnx";
@@ -138,7 +129,7 @@ describe("a file of a model", () => {
 
   test("that breaks off before what came of it is looked at goes on like any other", async () => {
     hub.handle = (request, response) => {
-      response.setHeader("etag", `"${sha256}"`);
+      response.setHeader("etag", `"${gitHash}"`);
       serve(response, request.headers.range, hub.seen.length === 1 ? 100_000 : undefined);
     };
     // The first question of the second attempt is one whose answer is not wanted: the rest is asked for.
@@ -237,6 +228,11 @@ describe("a hub that gives nothing", () => {
     expect(error).toMatchObject({ reason: "rate-limited", retryAfter: 3600 });
     expect(error.message).toContain("try again in 3600 seconds");
     expect(hub.seen).toHaveLength(1);
+    hub.handle = (_, response) => {
+      const headers = { date: new Date(0).toUTCString(), "retry-after": new Date(7_200_000).toUTCString() };
+      response.writeHead(429, headers).end();
+    };
+    expect(await failure(get())).toMatchObject({ reason: "rate-limited", retryAfter: 7200 });
   });
 
   test("because nobody answers, falls silent, or leads in circles says so", async () => {

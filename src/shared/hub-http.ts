@@ -154,8 +154,8 @@ function failureOf({ status, headers }: Response, { url, token }: Request): HubE
   if (status === 404)
     return new HubError("not-found", `${place} does not exist (404); check name, revision and file`);
   if (status === 429) {
-    const seconds = Number(headers.get("retry-after") ?? Number.NaN);
-    const wait = Number.isFinite(seconds) && seconds >= 0 ? { retryAfter: seconds } : {};
+    const seconds = secondsToWait(headers);
+    const wait = seconds >= 0 ? { retryAfter: seconds } : {};
     const when = wait.retryAfter === undefined ? "later" : `in ${wait.retryAfter} seconds`;
     return new HubError(
       "rate-limited",
@@ -168,4 +168,11 @@ function failureOf({ status, headers }: Response, { url, token }: Request): HubE
     "refused",
     `${place}: the hub refused with status ${status}; check the address of the hub`,
   );
+}
+
+/** What `Retry-After` says, in seconds or as a date by the hub's own clock; NaN where it says nothing. */
+function secondsToWait(headers: Headers): number {
+  const after = headers.get("retry-after") ?? "";
+  if (/^\d+$/.test(after)) return Number(after);
+  return Math.ceil((Date.parse(after) - Date.parse(headers.get("date") ?? "")) / 1000);
 }
