@@ -1,6 +1,6 @@
 /** Where results will go, looked at before the work is done: hours must not be lost to a wrong path. */
-import { access, constants, stat } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { mkdtemp, rmdir, stat } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import { FileError } from "../errors.ts";
 import { exists } from "../shared/files.ts";
 
@@ -18,15 +18,24 @@ export interface FolderState {
   readonly problem: string | undefined;
 }
 
-/** Can `folder` be written, or made? */
+/** Can `folder` be written, or made? Tried with a folder that is removed at once: permissions alone say yes of /proc. */
 export async function inspectFolder(folder: string): Promise<FolderState> {
   let existing = resolve(folder);
   while (!(await exists(existing)) && dirname(existing) !== existing) existing = dirname(existing);
   if (!(await stat(existing)).isDirectory())
     return { existing, problem: `${existing} is a file, not a folder` };
-  const isWritable = await access(existing, constants.W_OK | constants.X_OK).then(
-    () => true,
-    () => false,
-  );
-  return { existing, problem: isWritable ? undefined : `${existing} may not be written by you` };
+  try {
+    await rmdir(await mkdtemp(join(existing, ".forager-")));
+    return { existing, problem: undefined };
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    return { existing, problem: `${existing} ${refusals[code] ?? "takes nothing new"}` };
+  }
 }
+
+const refusals: Readonly<Record<string, string>> = {
+  EACCES: "may not be written by you",
+  EPERM: "may not be written by you",
+  EROFS: "is on a file system that is read-only",
+  ENOSPC: "is on a disk that is full",
+};

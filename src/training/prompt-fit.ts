@@ -43,7 +43,7 @@ export async function requirePromptsFit(
   const full = episodeTokens(environment, longest.tokens);
   if (full <= contextLength) return undefined;
   if (longest.tokens + environment.maxTurnTokens <= contextLength)
-    return `an episode may need ${full} tokens (${episodeSum(environment, longest.tokens)}), the context holds ${contextLength}: one that reaches its end stops without an answer; lower environment.maxTurnTokens, maxObservationTokens or maxSearches, or use a model with a longer context`;
+    return `the longest episode that is allowed has ${full} tokens (${episodeSum(environment, longest.tokens)}), the context holds ${contextLength}: one that reaches its end stops without an answer. Where many do, lower environment.maxTurnTokens, maxObservationTokens or maxSearches, or use a model with a longer context`;
   throw new ConfigError(
     `question ${questionKey(longest.question)} is too long: its prompt has ${longest.tokens} tokens and a turn up to ${environment.maxTurnTokens}, the context holds ${contextLength}; leave the question out, lower environment.maxTurnTokens, or use a model with a longer context`,
     { path: "model.contextLength" },
