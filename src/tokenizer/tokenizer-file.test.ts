@@ -131,6 +131,18 @@ test("a template in a file of its own wins over the one in the configuration, an
   expect((await readTokenizer(folder)).chat?.template).toBe("own file");
 });
 
+test("a chat template that was added to our own files is used", async () => {
+  await writeTokenizer(folder, tokenizer);
+  await writeJson("tokenizer_config.json", {
+    ...(await readJson("tokenizer_config.json")),
+    chat_template: "x",
+  });
+  const read = await readTokenizer(folder);
+  expect(read.chat?.template).toBe("x");
+  expect(read.endOfTextId).toBe(tokenizer.endOfTextId);
+  expect(read.encode("the reon 12 😀")).toEqual(tokenizer.encode("the reon 12 😀"));
+});
+
 test("a missing, broken or foreign file is one clear error", async () => {
   await expect(readTokenizer(folder)).rejects.toThrow(FileError);
   await writeFile(join(folder, "tokenizer.json"), "{");

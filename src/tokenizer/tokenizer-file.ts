@@ -1,7 +1,7 @@
 /**
  * `tokenizer.json` of Hugging Face and back. What `writeTokenizer` wrote is read by our own byte-pair code, which
- * agrees with the Rust library `tokenizers`; any other file is read through the package `@huggingface/tokenizers`.
- * Beside it lies `tokenizer_config.json`, which names the tokens for end of text and padding.
+ * agrees with the Rust library `tokenizers`; any other file, or one that was given a chat template, is read through the
+ * package `@huggingface/tokenizers`. Beside it lies `tokenizer_config.json`, which names the tokens for end of text and padding.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -48,16 +48,24 @@ export function tokenizerFiles(tokenizer: WritableTokenizer): LibraryFileTokeniz
 export async function readTokenizer(folder: string): Promise<WritableTokenizer> {
   const file = join(folder, modelFile);
   const json = await readJson(file);
+  const config = await readConfig(folder);
   const own = ownFormat.safeParse(json);
-  if (own.success) return fromOwnFormat(own.data);
+  if (own.success && isOwnConfig(config)) return fromOwnFormat(own.data);
   try {
-    return libraryTokenizer(json as object, await readConfig(folder), { file, ends: await readEnds(folder) });
+    return libraryTokenizer(json as object, config, { file, ends: await readEnds(folder) });
   } catch (cause) {
     if (cause instanceof DataFormatError) throw cause;
     throw new DataFormatError(file, undefined, `expected a Hugging Face tokenizer: ${reasonOf(cause)}`, {
       cause,
     });
   }
+}
+
+/** Whether a configuration says what ours says, which knows no chat template. */
+function isOwnConfig({ eos_token, pad_token, chat_template }: TokenizerConfig): boolean {
+  return (
+    (eos_token ?? endOfText) === endOfText && (pad_token ?? padding) === padding && chat_template == null
+  );
 }
 
 function reasonOf(cause: unknown): string {
