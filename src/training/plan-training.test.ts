@@ -91,6 +91,16 @@ describe("the plan of a recipe", () => {
     });
   });
 
+  test("counts no more tokens at once than all episodes of a step may have", () => {
+    const peak = (episodes: number): number =>
+      planMemory(tiny([`stages.warm-up.batchSize=${episodes}`, "engine.tokenBudget=4096"]), smol).training
+        .memory.peak;
+    expect(peak(5)).toBeGreaterThan(peak(4));
+    // An episode may have 536 tokens: eight are more than a micro-batch.
+    expect(peak(8)).toBe(peak(80));
+    expect(peak(8)).toBeGreaterThan(peak(7));
+  });
+
   test("of the recipe for a real model stays within 6 GB", async () => {
     const recipe = await loadRecipe("recipes/smollm2-135m.yaml");
     const plan = planMemory(recipe, smol);
@@ -105,8 +115,10 @@ describe("the plan of a recipe", () => {
     const refuse = (): void => requireMemory(recipe, planMemory(recipe, smol));
     expect(refuse).toThrow(EngineError);
     expect(refuse).toThrow(
-      /training needs at least \d\.\d\d GB \(weights 538 MB, .*\), engine\.memoryBudget is 1\.00 GB; raise it to that, or train adapters \(engine\.lora\)/,
+      /training needs at least \d\.\d\d GB \(weights 538 MB, .*\), engine\.memoryBudget is 1\.00 GB; raise it to that, or keep moments on disk \(engine\.optimizerState\), leave engine\.tokenBudget out, lower environment/,
     );
+    const trained = { ...recipe, model: { type: "pretrained" as const, source: "smollm2-135m" } };
+    expect(memoryProblem(trained, planMemory(trained, smol))).toContain("train adapters (engine.lora)");
     expect(memoryProblem(tiny(), planMemory(tiny(), smol))).toBeUndefined();
   });
 

@@ -62,7 +62,7 @@ export function planMemory(
   const shape = trainedShape(recipe, model);
   const plan = planTraining(shape, engineOptions(recipe));
   const time = Math.min(longestEpisode, model.contextLength);
-  const tokens = Math.max(plan.tokenBudget, time);
+  const tokens = tokensAtOnce(recipe, plan.tokenBudget, time);
   const training = { ...plan, memory: trainingMemory(shape, { ...plan, tokens, time }) };
   const copies = 4 * shape.trained * copiesOf(recipe.stages, shape);
   const sampler = samplerOf(recipe, model, time);
@@ -70,6 +70,18 @@ export function planMemory(
   const peak = training.memory.peak + copies + sampler - inTurns;
   const budget = memoryBudget(recipe.engine);
   return { shape, training, budget, copies, sampler, peak, available: machineMemory() };
+}
+
+/** Most tokens of a micro-batch: no more than all episodes of a step may have. Rankings and candidate queries come beside those. */
+function tokensAtOnce({ stages, environment, ranker }: Recipe, budget: number, time: number): number {
+  const isCounted = stages.length > 0 && ranker === undefined && environment.mode !== "planner";
+  const episodes = isCounted ? Math.max(...stages.map(episodesOf)) : Number.POSITIVE_INFINITY;
+  return Math.max(time, Math.min(budget, episodes * time));
+}
+
+/** Episodes of one step. */
+function episodesOf(stage: Stage): number {
+  return stage.type === "supervised" ? stage.batchSize : stage.questionsPerStep * stage.algorithm.groupSize;
 }
 
 /** Numbers beside each trained one: one for a frozen reference; weights, gradients and moments for a critic of its own. */
@@ -116,13 +128,16 @@ export function requireMemory(recipe: Recipe, plan: MemoryPlan): void {
 }
 
 /** Why a training cannot fit, in a sentence; undefined where it fits. */
-export function memoryProblem({ engine: named }: Recipe, plan: MemoryPlan): string | undefined {
+export function memoryProblem({ engine: named, model }: Recipe, plan: MemoryPlan): string | undefined {
   const engine = embeddedSection(named);
   const { training, budget, peak, available } = plan;
   const { weights, gradients, moments, activations, workspace, runtime } = training.memory;
   const parts = `weights ${gigabytes(weights)}, gradients ${gigabytes(gradients)}, moments ${gigabytes(moments)}, activations ${gigabytes(activations)}, workspace ${gigabytes(workspace)}, runtime ${gigabytes(runtime)}`;
   const changes = [
-    ...(engine.lora === undefined ? ["train adapters (engine.lora)"] : []),
+    ...(engine.lora === undefined && model.type !== "fresh" ? ["train adapters (engine.lora)"] : []),
+    ...(engine.lora === undefined && engine.optimizerState === "memory"
+      ? ["keep moments on disk (engine.optimizerState)"]
+      : []),
     ...(engine.tokenBudget === undefined ? [] : ["leave engine.tokenBudget out"]),
     "lower environment.maxTurnTokens, maxObservationTokens or maxSearches",
     "use a smaller model",
@@ -158,7 +173,7 @@ export function planStages(
   return recipe.stages.map((stage) => {
     const { name, type, steps } = stage;
     const isSupervised = stage.type === "supervised";
-    const episodes = isSupervised ? stage.batchSize : stage.questionsPerStep * stage.algorithm.groupSize;
+    const episodes = episodesOf(stage);
     const tokens = episodes * episode.tokens;
     const selected = episodes * episode.policyTokens;
     const { keptLayers, inOneRun } = training;
