@@ -66,7 +66,7 @@ describe("lab", () => {
   });
 
   test("asks familiar questions in every split, in training as a kind and elsewhere half the time", async () => {
-    const options = { name: "lab", relations: 2, hops: [1], familiar: 20 } as const;
+    const options = { name: "lab" as const, relations: 2, hops: [1], familiar: 20 };
     const {
       train,
       validation,
