@@ -48,7 +48,7 @@ export async function addGraph(
     const manifest = await readDenseManifest(folder);
     if (manifest.approximate !== undefined)
       throw new FileError(
-        `${folder} has a graph already; search through it, or build the vectors again for another`,
+        `${folder} has a graph already; search through it, or remove ${folder} and build the vectors again for another`,
       );
     checkEncoder(folder, manifest.encoder, encoder.identity);
     checkCorpus(folder, manifest, { count: passages.count, hash: options.corpusHash });

@@ -79,17 +79,21 @@ export async function readDenseManifest(folder: string): Promise<DenseManifest> 
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new FileError(`${path} is damaged: it is not JSON; build the vectors again`, { cause });
+    throw new FileError(`${path} is damaged: it is not JSON; remove ${folder} and build the vectors again`, {
+      cause,
+    });
   }
   const versioned = z.looseObject({ format: z.string(), version: z.number() }).safeParse(value);
   if (versioned.success && (versioned.data.format !== "dense" || versioned.data.version !== DENSE_VERSION))
     throw new RetrieverError(
       `${folder}: expected vectors of format dense, version ${DENSE_VERSION}, got ${versioned.data.format} of ` +
-        `version ${versioned.data.version}; build them again`,
+        `version ${versioned.data.version}; remove ${folder} and build them again`,
     );
   const manifest = manifestSchema.safeParse(value);
   if (manifest.success) return manifest.data;
-  throw new FileError(`${path} is damaged: ${z.prettifyError(manifest.error)}; build the vectors again`);
+  throw new FileError(
+    `${path} is damaged: ${z.prettifyError(manifest.error)}; remove ${folder} and build the vectors again`,
+  );
 }
 
 /** Throws `RetrieverError` when the vectors were not made by this encoder. */

@@ -79,5 +79,7 @@ export async function* readSegments(file: VectorFile): AsyncGenerator<Float32Arr
 const PIECE_ROWS = 4096;
 
 function damaged(folder: string, part: Part, what: string): FileError {
-  return new FileError(`${join(folder, part.file)} is damaged: ${what}; build the vectors again`);
+  return new FileError(
+    `${join(folder, part.file)} is damaged: ${what}; remove ${folder} and build the vectors again`,
+  );
 }
