@@ -154,7 +154,9 @@ async function searchOne(
 function resultText({ passage, score }: ScoredPassage, rank: number): string {
   const text = visibleText(passage.text).replace(/\s+/g, " ");
   const shortened = text.length > 240 ? `${text.slice(0, 239)}…` : text;
-  return `${rank}. ${visibleText(passage.title)} (${visibleText(passage.id)}, score ${score.toFixed(3)})\n   ${shortened}`;
+  const [id, title] = [visibleText(passage.id), visibleText(passage.title)];
+  const name = title === "" ? `${id} (` : `${title} (${id}, `;
+  return `${rank}. ${name}score ${score.toFixed(3)})\n   ${shortened}`;
 }
 
 interface ManyQueries {

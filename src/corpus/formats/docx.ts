@@ -14,7 +14,7 @@ export async function readDocx(bytes: Uint8Array, path: string): Promise<Documen
     const { value } = await mammoth.convertToHtml({ buffer: Buffer.from(bytes) }, { convertImage });
     return await readHtml(value);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message.split("\n", 1)[0] : String(cause);
+    const reason = cause instanceof Error ? cause.message.split(/\n| : /, 1)[0] : String(cause);
     throw new DataFormatError(
       path,
       undefined,
