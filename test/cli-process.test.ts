@@ -1,5 +1,6 @@
 /** The program as a process: exit codes, signals and pipes, which tests inside the process cannot see. */
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { access, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,9 +21,15 @@ afterAll(() => rm(folder, { recursive: true }));
 
 type Child = ChildProcessByStdio<null, Readable, Readable>;
 
+const program = (...argv: readonly string[]): string[] => [
+  "--import",
+  "tsx",
+  join(root, "src", "cli", "main.ts"),
+  ...argv,
+];
+
 function start(...argv: readonly string[]): Child {
-  const command = ["--import", "tsx", join(root, "src", "cli", "main.ts"), ...argv];
-  return spawn(process.execPath, command, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+  return spawn(process.execPath, program(...argv), { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
 }
 
 interface Ended {
@@ -89,6 +96,23 @@ describe("the program", () => {
     child.stdout.destroy();
     const { code, stderr } = await ended(child);
     expect([code, stderr]).toEqual([0, ""]);
+  });
+
+  test.runIf(existsSync("/dev/full"))("a full disk under its output is one line", () => {
+    const full = openSync("/dev/full", "w");
+    try {
+      const { status, stderr } = spawnSync(process.execPath, program("--help"), {
+        cwd: root,
+        stdio: ["ignore", full, "pipe"],
+        encoding: "utf8",
+      });
+      expect([status, stderr]).toEqual([1, "forager: cannot write standard output: the disk is full\n"]);
+      expect(
+        spawnSync(process.execPath, program("trian"), { cwd: root, stdio: ["ignore", "pipe", full] }).status,
+      ).toBe(2);
+    } finally {
+      closeSync(full);
+    }
   });
 });
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
  * The `forager` program: joins `run` to the process. The first interrupt asks for a clean end (state saved where there
- * is any, exit code 130), the second one ends at once. A reader that goes away (`forager ... | head`) is no error.
+ * is any, exit code 130), the second one ends at once. A reader that goes away (`forager ... | head`) is no error; a disk
+ * that takes no output is one line.
  */
 import { allowsColor } from "../reporting/transcript.ts";
 import { interruptText } from "./interrupt-text.ts";
@@ -17,8 +18,12 @@ for (const name of ["SIGINT", "SIGTERM"] as const)
 
 for (const stream of [process.stdout, process.stderr])
   stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
-    process.exit(0);
+    if (error.code === "EPIPE") process.exit(0);
+    // Remarks that nobody can read are no reason to give up hours of work.
+    if (stream === process.stderr) return;
+    const reason = error.code === "ENOSPC" ? "the disk is full" : error.message;
+    process.stderr.write(`forager: cannot write standard output: ${reason}\n`);
+    process.exit(1);
   });
 
 process.exitCode = await run(process.argv.slice(2), {
