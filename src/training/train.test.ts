@@ -180,6 +180,18 @@ describe("train", () => {
     expect(checkpoint).toBe(join(folder, "wild", "checkpoints", "0"));
   });
 
+  it("neither trains nor evaluates again when it is resumed after its end", async () => {
+    const said: string[] = [];
+    const listening: TrainingReporter = {
+      ...silentReporter,
+      message: (text) => said.push(text),
+      evaluationProgress: () => expect.fail("evaluated again"),
+    };
+    await run("whole", recipe, { resume: true, reporter: listening });
+    expect(said).toContain("all steps are done; forager eval scores the run again");
+    expect(await metricsOf("whole")).toEqual(whole);
+  });
+
   it("refuses a folder that exists and leaves it as it was", async () => {
     const before = await readFile(join(folder, "whole", "metrics.jsonl"), "utf8");
     await expect(run("whole", recipe)).rejects.toThrow(FileError);

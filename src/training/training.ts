@@ -51,13 +51,18 @@ export class Training {
     const { recipe, folder, reporter } = this.#input;
     const { run } = this.#parts;
     try {
-      if (await this.#checkpoints.restore())
+      const isResumed = await this.#checkpoints.restore();
+      const isTrained = isResumed && this.#isTrained();
+      if (isTrained) reporter.message("all steps are done; forager eval scores the run again");
+      else if (isResumed)
         reporter.message(`going on after step ${this.#checkpoints.done} of ${totalSteps(recipe)}`);
       for (const [index, stage] of recipe.stages.entries()) await this.#runStage(stage, index);
       const last = recipe.stages.at(-1) as Stage;
       const step = stepsTaken(last, await run.readMetrics());
-      const after = await this.#evaluation.run("after", { stage: last.name, step });
-      const before = (await run.readEvaluations()).find(({ name }) => name === "before");
+      const stored = await run.readEvaluations();
+      const known = isTrained ? stored.find((one) => one.name === "after" && one.step === step) : undefined;
+      const after = known?.result ?? (await this.#evaluation.run("after", { stage: last.name, step }));
+      const before = stored.find(({ name }) => name === "before");
       await writeReport(run);
       return { folder, before: before?.result ?? after, after };
     } catch (error) {
@@ -65,6 +70,15 @@ export class Training {
       await writeReport(run).catch(() => undefined);
       throw error;
     }
+  }
+
+  /** Whether the checkpoint that was restored is that of the last step. */
+  #isTrained(): boolean {
+    const { recipe } = this.#input;
+    const { stages } = recipe;
+    const index = stages.length - 1;
+    const end = stepsBefore(recipe, { stage: index, step: 0 }) + stageLength(stages[index] as Stage);
+    return this.#checkpoints.done >= end;
   }
 
   async #runStage(stage: Stage, index: number): Promise<void> {
