@@ -134,6 +134,24 @@ describe("verdicts", () => {
   });
 });
 
+test("the points of a front that no other beats in both are named by rising cost", () => {
+  const point = (em: number, searches: number) =>
+    new Map([[1, makeResult([makeItem({ id: "0", em, searches })])]]);
+  const results = new Map([
+    ["few", point(0, 1)],
+    ["good", point(1, 2)],
+    ["wasteful", point(1, 3)],
+  ]);
+  const study: Study = {
+    ...{ name: "front", title: "Front", claims: [], metrics: ["em"], small: [] },
+    variants: [...results.keys()].map((name) => ({ name, recipe: "", overrides: [] })),
+    front: { utility: "em", cost: "searches", variants: ["wasteful", "good", "few", "absent"] },
+  };
+  expect(studyMarkdown(study, results, [])).toContain(
+    "Pareto front of em against searches, by means: 2 of 3 points: few (0.000 for 1.000), good (1.000 for 2.000).",
+  );
+});
+
 test("results go between their marks and leave the rest of the page alone", () => {
   const once = withResults("# Title\n\nWhy.\n", "first");
   expect(once).toContain("# Title\n\nWhy.\n\n<!-- results");

@@ -55,6 +55,12 @@ export interface Study {
   readonly prepared?: readonly Variant[];
   readonly variants: readonly Variant[];
   readonly claims: readonly Claim[];
+  /** Which variants are points of a Pareto front: more of `utility` for less of `cost`, by their means. */
+  readonly front?: {
+    readonly utility: MetricName;
+    readonly cost: MetricName;
+    readonly variants: readonly string[];
+  };
   /** Columns of the table. */
   readonly metrics: readonly MetricName[];
   /** Overrides of every variant that make the study run in a minute, to try the command. Stages without a key are skipped. */

@@ -1,6 +1,7 @@
 /** The results of a study as Markdown: a table of variants, a table of claims, and what failed. Pure. */
 import type { Estimate } from "../../src/evaluation/bootstrap.ts";
 import type { MetricName } from "../../src/evaluation/item.ts";
+import { paretoFront } from "../../src/evaluation/pareto.ts";
 import type { EvaluationResult } from "../../src/evaluation/result.ts";
 import { markdownTable } from "../measure.ts";
 import { differenceOf, estimateOf, gapShareOf, type Pair, ratioOf } from "./paired.ts";
@@ -23,6 +24,7 @@ export function studyMarkdown(study: Study, results: Results, failures: readonly
   return [
     `${seeds} ${seeds === 1 ? "seed" : "seeds"}, ${questions} test questions each. In brackets: 95 % intervals by a bootstrap over questions${seeds > 1 ? " and seeds" : " of the one seed"}.`,
     variantTable(study, results),
+    ...frontText(study, results),
     claimTable(claims),
     `${claims.length} claims are judged by one interval each, without a correction for their number.`,
     ...(failures.length > 0 ? [failureList(failures)] : []),
@@ -37,6 +39,21 @@ function variantTable({ variants, metrics }: Study, results: Results): string {
     return [name, String(runs.length), ...cells, String(failed)];
   });
   return markdownTable(["variant", "seeds", ...metrics, "questions failed"], rows);
+}
+
+function frontText({ front }: Study, results: Results): string[] {
+  if (!front) return [];
+  const points = front.variants.flatMap((name) => {
+    const runs = [...(results.get(name)?.values() ?? [])];
+    const [utility, cost] = [front.utility, front.cost].map((metric) => estimateOf(runs, metric)?.mean);
+    return utility === undefined || cost === undefined ? [] : [{ name, utility, cost }];
+  });
+  const best = paretoFront(points).map(
+    ({ name, utility, cost }) => `${name} (${utility.toFixed(3)} for ${cost.toFixed(3)})`,
+  );
+  return [
+    `Pareto front of ${front.utility} against ${front.cost}, by means: ${best.length} of ${points.length} points: ${best.join(", ")}.`,
+  ];
 }
 
 export interface Judged {
