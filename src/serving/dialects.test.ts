@@ -219,8 +219,11 @@ describe("rerank", () => {
   });
 
   test("says what to do without a reranker, and what is wrong with a body", async () => {
-    const none = await post(appOf(wordRetriever()), "/rerank", { queries: [], documents: [] });
+    const failures: unknown[] = [];
+    const without = appOf(wordRetriever(), { onFailure: (failure) => failures.push(failure) });
+    const none = await post(without, "/rerank", { queries: [], documents: [] });
     expect(none).toMatchObject({ status: 501, json: { advice: "start the server with a reranking model" } });
+    expect(failures).toEqual([]);
     const app = appOf(wordRetriever(), { rerank });
     expect(await post(app, "/rerank", { queries: ["a"], documents: [] })).toMatchObject({ status: 422 });
     expect(await post(app, "/rerank", { queries: ["a"], documents: [[7]] })).toMatchObject({

@@ -63,8 +63,9 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (typeof value === "object" && value !== null) {
     const keys = Object.keys(value);
+    if (keys.length === 0) return "an empty object";
     const shown = keys.slice(0, 8).map((key) => JSON.stringify(key.slice(0, 40)));
-    return `an object with the keys ${shown.join(", ") || "none"}${keys.length > 8 ? ", …" : ""}`;
+    return `an object with the keys ${shown.join(", ")}${keys.length > 8 ? ", …" : ""}`;
   }
   const text = typeof value === "string" ? JSON.stringify(value.slice(0, 60)) : String(value);
   return typeof value === "string" && value.length > 60 ? `a text of ${value.length} characters` : text;

@@ -58,7 +58,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       });
     } catch (error) {
       const known = knownError(error, deadline.signal);
-      if (known.status >= 500 && known !== deadline.signal.reason) options.onFailure(error);
+      // What this server refuses on purpose, such as reranking without a reranker, is no failure.
+      if (known.status >= 500 && known !== error && known !== deadline.signal.reason)
+        options.onFailure(error);
       response = writeError(known);
     } finally {
       deadline.end();

@@ -93,7 +93,7 @@ export async function checkReward(patient: Patient): Promise<Check> {
           fix: "correct the gold answer, raise environment.maxTurnTokens if it is long, or use another reward",
         };
     }
-  const detail = `gold answers of ${questions.length} questions earn 1, no answer earns 0 (${stages.length} stages with a reward)`;
+  const detail = `gold answers of ${questions.length} questions earn 1, no answer earns 0 (${stages.length} ${stages.length === 1 ? "stage" : "stages"} with a reward)`;
   return { name, ok: true, detail };
 }
 
