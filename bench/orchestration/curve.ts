@@ -1,7 +1,7 @@
 /**
  * The same recipe and seed in this process and behind `forager serve engine`: the reinforcement stage of `lab` from one warm
- * start, all weights trained. Steps are compared by reward, loss and norm of the gradient; trajectories one by one, since
- * which turns share a batch decides the last bits of a logit, and now and then a token.
+ * start, all weights trained. The last bits of a logit depend on which turns share a batch, which over HTTP is chance: losses
+ * and gradients agree to some six digits at first, and drift apart as two trainings do that differ in a bit.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -126,7 +126,7 @@ interface CurveStep {
   readonly reward: Pair;
   readonly loss: Pair;
   readonly gradientNorm: Pair;
-  /** Share of trajectories with the same tokens. */
+  /** Share of the trajectories that the run kept, one group of the step, with the same tokens. */
   readonly equal: number;
 }
 
@@ -137,7 +137,8 @@ const tokensOf = ({ trajectory }: TrajectoryRecord): string =>
 
 function equalTrajectories(step: number, here: Trained, there: Trained): number {
   const others = new Map(there.trajectories.map((record) => [nameOf(record), tokensOf(record)]));
-  const mine = here.trajectories.filter((record) => record.step === step);
+  // A trajectory is kept under the step before which it was sampled.
+  const mine = here.trajectories.filter((record) => record.step === step - 1);
   return (
     mine.filter((record) => others.get(nameOf(record)) === tokensOf(record)).length / Math.max(1, mine.length)
   );
@@ -148,7 +149,7 @@ function logprobDifference(here: Trained, there: Trained): number {
   let most = 0;
   for (const record of here.trajectories) {
     const other = others.get(nameOf(record));
-    if (record.step !== 1 || other === undefined || tokensOf(record) !== tokensOf(other)) continue;
+    if (record.step !== 0 || other === undefined || tokensOf(record) !== tokensOf(other)) continue;
     for (const [index, { logprobs = [] }] of record.trajectory.segments.entries())
       for (const [t, value] of logprobs.entries())
         most = Math.max(
@@ -163,7 +164,7 @@ export function curveRows({ steps, logprobDifference }: Compared): string[][] {
   const pair = ([a, b]: Pair, digits: number): string => `${a.toFixed(digits)} / ${b.toFixed(digits)}`;
   return [
     ...steps.map(({ step, reward, loss, gradientNorm, equal }) => [
-      `step ${step}: reward, loss, norm of the gradient, here / there; equal trajectories`,
+      `step ${step}: reward, loss, norm of the gradient, here / there; equal trajectories of a group`,
       `${pair(reward, 4)}, ${pair(loss, 6)}, ${pair(gradientNorm, 5)}, ${(100 * equal).toFixed(1)} %`,
     ]),
     ["largest difference of a sampled log-probability in step 1", logprobDifference.toExponential(1)],
