@@ -53,7 +53,8 @@ export function trainingSeconds(
   // Attention: two products there, both again unless all is kept, and four back.
   const products = inOneRun ? 6 : 8;
   const layers =
-    model.layers * (passes * weights + products * attended + others) + again * (weights + 2 * attended + others / 3);
+    model.layers * (passes * weights + products * attended + others) +
+    again * (weights + 2 * attended + others / 3);
   const update = (shape.momentsOnDisk ? diskUpdateSeconds : updateSeconds) * trained;
   return (tokens * layers + selected * passes * head) / speed.training + update;
 }

@@ -124,7 +124,12 @@ export class RuntimeLibrary {
   tensor({ data, shape }: Feed | Weight): Pointer {
     if (data instanceof Uint8Array) return this.#tensor(data, shape, elementTypes.uint8);
     if (data instanceof Int8Array) return this.#tensor(data, shape, elementTypes.int8);
-    const type = data instanceof Float32Array ? elementTypes.float32 : data instanceof Int32Array ? elementTypes.int32 : elementTypes.int64;
+    const type =
+      data instanceof Float32Array
+        ? elementTypes.float32
+        : data instanceof Int32Array
+          ? elementTypes.int32
+          : elementTypes.int64;
     return this.#tensor(data, shape, type);
   }
 
