@@ -47,10 +47,16 @@ export class Faults {
       );
       if (this.#left === 0 || !mayFail || ++this.#calls % this.#every !== 0) return await handle(request);
       this.#left--;
-      const kind = faultKinds[this.#next++ % faultKinds.length] as FaultKind;
+      const kind = this.#kindFor(path);
       this.injected[kind]++;
       return await this.#fail(kind, request, handle);
     };
+  }
+
+  /** The next kind; an answer with NaN to a gradient or a step ends a run by design, so that those get another. */
+  #kindFor(path: string): FaultKind {
+    const kind = faultKinds[this.#next++ % faultKinds.length] as FaultKind;
+    return kind === "no number" && path !== "asample" ? "truncated" : kind;
   }
 
   async #fail(kind: FaultKind, request: Request, handle: Handler): Promise<Response> {

@@ -43,10 +43,12 @@ export async function onServer<T>(concurrency: number, work: (there: There) => P
       rank: 8,
       location: { base_model_name_or_path: "null", revision: null },
     });
-    const result = await work({ server, engine, sentBytes: counted.sentBytes });
-    await engine.close();
-    await server.request("close");
-    return result;
+    try {
+      return await work({ server, engine, sentBytes: counted.sentBytes });
+    } finally {
+      await engine.close();
+      await server.request("close");
+    }
   } finally {
     server.close();
   }
