@@ -19,7 +19,7 @@ test("a recipe is planned by memory, time, tokens and disk", async () => {
   const { code, json } = await runForTest("plan", recipe, "--json");
   expect(code).toBe(0);
   const plan = json as Record<string, number>;
-  expect(plan).toMatchObject({ fits: true, problem: null, microBatchTokens: 1024, keptLayers: 1, layers: 1 });
+  expect(plan).toMatchObject({ fits: true, problem: null, microBatchTokens: 512, keptLayers: 1, layers: 1 });
   for (const key of ["peakBytes", "secondsPerStep", "checkpointBytes", "diskBytes", "trainingPeakBytes"])
     expect(plan[key]).toBeGreaterThan(0);
   expect(plan.peakBytes).toBeGreaterThan(plan.trainingPeakBytes as number);
