@@ -57,7 +57,11 @@ const systems: readonly (readonly [name: string, overrides: readonly string[], s
       [world, model(320), ...warmUp, "stages.ranker-warm-up.steps=2", "stages.ranker-warm-up.batchSize=4"],
       ["joint"],
     ],
-    ["lab-desa", [world, "data.world.familiar=8", model(320), ...warmUp], ["search", "answer"]],
+    [
+      "lab-desa",
+      [world, "data.world.familiar=8", "data.world.relations=2", model(320), ...warmUp],
+      ["search", "answer"],
+    ],
   ];
 
 let folder: string;
