@@ -2,10 +2,9 @@
  * Loops over arrays of float32 numbers in WebAssembly's vectors of four: two to three times as fast as what V8 makes of a plain
  * loop, which computes in float64 one by one. A loop is a list of assignments. Its arrays pass piece by piece through a
  * memory of its own, since WebAssembly reaches no other. Every operation rounds to float32, on every machine alike.
- *
- * Binary format and opcodes: WebAssembly Core Specification 2.0, chapter 5.
  */
 import { assert } from "../errors.ts";
+import * as w from "./wasm-code.ts";
 
 /** The name of an array or a scalar, or arithmetic on such. */
 export type Expression =
@@ -32,11 +31,10 @@ const vectorBytes = 16;
 export function compileVectorLoop<Array extends string, Scalar extends string>(
   loop: VectorLoop<Array, Scalar>,
 ): (arrays: Readonly<Record<Array, Float32Array>>, scalars: Readonly<Record<Scalar, number>>) => void {
-  const memory = new WebAssembly.Memory({
-    initial: Math.ceil((loop.arrays.length * pieceBytes) / pageBytes),
-  });
-  const module = new WebAssembly.Module(encodeModule(loop));
-  const { run } = new WebAssembly.Instance(module, { outer: { memory } }).exports;
+  const pages = Math.ceil((loop.arrays.length * pieceBytes) / pageBytes);
+  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+  const module = w.moduleOf([loopFunction(loop)], "unshared");
+  const { run } = new WebAssembly.Instance(module, { env: { memory } }).exports;
   const inside = loop.arrays.map(
     (_, index) => new Float32Array(memory.buffer, index * pieceBytes, pieceLength),
   );
@@ -57,35 +55,13 @@ export function compileVectorLoop<Array extends string, Scalar extends string>(
   };
 }
 
-const types = { i32: 0x7f, f32: 0x7d, v128: 0x7b, function: 0x60, none: 0x40 };
-const opcodes = {
-  loop: 0x03,
-  end: 0x0b,
-  branchIf: 0x0d,
-  getLocal: 0x20,
-  setLocal: 0x21,
-  integer: 0x41,
-  subtract: 0x6b,
-};
-const vectorOpcodes = { load: 0, store: 11, splat: 19, sqrt: 227, "+": 228, "-": 229, "*": 230, "/": 231 };
-const sections = { type: 1, import: 2, function: 3, export: 7, code: 10 };
+const operators = { "+": w.addFour, "-": w.subtractFour, "*": w.multiplyFour, "/": w.divideFour };
 
-/** A module that imports `outer.memory` and exports `run(bytes, ...scalars)`: the loop over so many bytes of each array. */
-function encodeModule(loop: VectorLoop<string, string>): Uint8Array<ArrayBuffer> {
-  const parameters = [types.i32, ...loop.scalars.map(() => types.f32)];
-  const memoryImport = [...text("outer"), ...text("memory"), 2, 0, 1];
-  return Uint8Array.from([
-    ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-    ...section(sections.type, [1, types.function, ...sized(parameters), 0]),
-    ...section(sections.import, [1, ...memoryImport]),
-    ...section(sections.function, [1, 0]),
-    ...section(sections.export, [1, ...text("run"), 0, 0]),
-    ...section(sections.code, [1, ...sized(encodeFunction(loop))]),
-  ]);
-}
-
-/** Locals: the bytes left, the scalars as they come, each as a vector, and the vectors of the arrays. It goes from the end to the start. */
-function encodeFunction({ arrays, scalars, assignments, results }: VectorLoop<string, string>): number[] {
+/**
+ * The loop over so many bytes of each array, from the end to the start. Locals: the bytes left, the scalars as they come,
+ * each as a vector, and the vectors of the arrays.
+ */
+function loopFunction({ arrays, scalars, assignments, results }: VectorLoop<string, string>): w.WasmFunction {
   const bytesLeft = 0;
   const names = new Map([...scalars, ...arrays].map((name, index) => [name, 1 + scalars.length + index]));
   const local = (name: string): number => {
@@ -93,57 +69,29 @@ function encodeFunction({ arrays, scalars, assignments, results }: VectorLoop<st
     assert(index !== undefined, `the loop has no array or scalar ${name}`);
     return index;
   };
-  const get = (index: number): number[] => [opcodes.getLocal, ...unsigned(index)];
-  const set = (index: number): number[] => [opcodes.setLocal, ...unsigned(index)];
-  const at = (name: string): number[] => [4, ...unsigned(arrays.indexOf(name) * pieceBytes)];
-  const evaluate = (value: Expression): number[] => {
-    if (typeof value === "string") return get(local(value));
-    if ("sqrt" in value) return [...evaluate(value.sqrt), ...vector("sqrt")];
+  const offset = (name: string): number => arrays.indexOf(name) * pieceBytes;
+  const evaluate = (value: Expression): w.Code => {
+    if (typeof value === "string") return w.get(local(value));
+    if ("sqrt" in value) return [evaluate(value.sqrt), w.rootFour];
     const [left, operator, right] = value;
-    return [...evaluate(left), ...evaluate(right), ...vector(operator)];
+    return [evaluate(left), evaluate(right), operators[operator]];
   };
-  const load = (name: string): number[] => [
-    ...get(bytesLeft),
-    ...vector("load"),
-    ...at(name),
-    ...set(local(name)),
+  const splat = (name: string, index: number): w.Code => [w.get(1 + index), w.fourOf, w.set(local(name))];
+  const load = (name: string): w.Code => [w.get(bytesLeft), w.loadPair(offset(name)), w.set(local(name))];
+  const assign = ([target, value]: readonly [string, Expression]): w.Code => [
+    evaluate(value),
+    w.set(local(target)),
   ];
-  const store = (name: string): number[] => [
-    ...get(bytesLeft),
-    ...get(local(name)),
-    ...vector("store"),
-    ...at(name),
-  ];
-  return [
-    ...[1, ...unsigned(names.size), types.v128],
-    ...scalars.flatMap((name, index) => [...get(1 + index), ...vector("splat"), ...set(local(name))]),
-    ...[opcodes.loop, types.none],
-    ...[...get(bytesLeft), opcodes.integer, vectorBytes, opcodes.subtract, ...set(bytesLeft)],
-    ...arrays.flatMap(load),
-    ...assignments.flatMap(([target, value]) => [...evaluate(value), ...set(local(target))]),
-    ...results.flatMap(store),
-    ...[...get(bytesLeft), opcodes.branchIf, 0],
-    ...[opcodes.end, opcodes.end],
-  ];
-}
-
-function vector(name: keyof typeof vectorOpcodes): number[] {
-  return [0xfd, ...unsigned(vectorOpcodes[name])];
-}
-
-function section(id: number, body: readonly number[]): number[] {
-  return [id, ...sized(body)];
-}
-
-function text(value: string): number[] {
-  return sized([...new TextEncoder().encode(value)]);
-}
-
-function sized(bytes: readonly number[]): number[] {
-  return [...unsigned(bytes.length), ...bytes];
-}
-
-/** LEB128: seven bits a byte, lowest first. */
-function unsigned(value: number): number[] {
-  return value < 128 ? [value] : [(value % 128) + 128, ...unsigned(Math.floor(value / 128))];
+  const store = (name: string): w.Code => [w.get(bytesLeft), w.get(local(name)), w.storePair(offset(name))];
+  const next = [w.get(bytesLeft), w.constant(vectorBytes), w.subtract, w.set(bytesLeft)];
+  return {
+    name: "run",
+    parameters: [w.I32, ...scalars.map(() => w.F32)],
+    results: [],
+    locals: [[names.size, w.V128]],
+    code: [
+      scalars.map(splat),
+      w.repeat(next, arrays.map(load), assignments.map(assign), results.map(store), w.get(bytesLeft)),
+    ],
+  };
 }

@@ -6,7 +6,7 @@
  *
  * Entries are read where they lie, if that is in the kernel's memory (`EntryMemory`), or else copied into it.
  */
-import * as w from "./wasm-code.ts";
+import * as w from "../../shared/wasm-code.ts";
 
 /** Passages in a window at most; a multiple of `GROUP`. */
 export const WINDOW = 1 << 16;

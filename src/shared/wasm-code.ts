@@ -1,12 +1,13 @@
 /**
- * WebAssembly put together from its instructions, as far as `sum-kernel.ts` needs it: the binary format of WebAssembly
- * 2.0 with vectors of two doubles and shared memory (https://webassembly.github.io/spec/core/binary/). No compiler is needed.
+ * WebAssembly put together from its instructions, as far as it is needed here: the binary format of WebAssembly 2.0 with
+ * vectors of two doubles or four singles, and memory that threads may share (https://webassembly.github.io/spec/core/binary/). No compiler is needed.
  */
 
 /** Bytes, nested as they come. */
 export type Code = readonly (number | Code)[];
 
 export const I32 = 0x7f;
+export const F32 = 0x7d;
 export const F64 = 0x7c;
 export const V128 = 0x7b;
 
@@ -44,6 +45,7 @@ export const multiplyDoubles = 0xa2;
 export const isDoubleAtLeast = 0x66;
 
 const vector = (operation: number): Code => [0xfd, unsigned(operation)];
+/** Any vector, of singles too. */
 export const loadPair = (offset = 0): Code => [vector(0x00), at(3, offset)];
 export const storePair = (offset = 0): Code => [vector(0x0b), at(3, offset)];
 export const zeroPair: Code = [vector(0x0c), new Array<number>(16).fill(0)];
@@ -52,6 +54,14 @@ export const pairOf = vector(0x14);
 export const isPairAtLeast = vector(0x4c);
 export const isAny = vector(0x53);
 export const greaterPair = vector(0xf7);
+
+/** All of the same single; arithmetic on four singles. */
+export const fourOf = vector(0x13);
+export const rootFour = vector(0xe3);
+export const addFour = vector(0xe4);
+export const subtractFour = vector(0xe5);
+export const multiplyFour = vector(0xe6);
+export const divideFour = vector(0xe7);
 
 const end = 0x0b;
 const noResult = 0x40;
@@ -79,8 +89,15 @@ const flat = (code: Code): number[] =>
 /** 2^16 pages of 64 KiB. */
 export const MOST_PAGES = 65_536;
 
-/** A module that exports `functions` and works on the shared memory that it imports as `env.memory`. */
-export function moduleOf(functions: readonly WasmFunction[]): WebAssembly.Module {
+/**
+ * A module that exports `functions` and works on the memory that it imports as `env.memory`: one that threads share, or one
+ * that is not shared, into and out of which JavaScript copies faster. Either has a maximum.
+ */
+export function moduleOf(
+  functions: readonly WasmFunction[],
+  memory: "shared" | "unshared" = "shared",
+): WebAssembly.Module {
+  const limits = memory === "shared" ? 3 : 1;
   const types = functions.map(({ parameters, results }) => [
     0x60,
     list(each(parameters)),
@@ -90,7 +107,7 @@ export function moduleOf(functions: readonly WasmFunction[]): WebAssembly.Module
   const code: Code = [
     [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     section(1, list(types)),
-    section(2, list([[text("env"), text("memory"), 2, 3, unsigned(0), unsigned(MOST_PAGES)]])),
+    section(2, list([[text("env"), text("memory"), 2, limits, unsigned(0), unsigned(MOST_PAGES)]])),
     section(3, list(functions.map((_, i) => unsigned(i)))),
     section(7, list(functions.map(({ name }, i) => [text(name), 0, unsigned(i)]))),
     section(10, list(bodies)),
