@@ -9,7 +9,7 @@ import type { SamplingWeights } from "./weight-quantization.ts";
 const floatBytes = 4;
 
 /** Node with ONNX Runtime and its sessions, without a model. */
-export const runtimeBytes = 165e6;
+export const runtimeBytes = 105e6;
 
 /** How a model is sampled. */
 export interface SamplingShape {

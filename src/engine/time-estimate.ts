@@ -87,6 +87,9 @@ function operationsOf(
   };
 }
 
+/** Seconds that a sampled token costs beside products: choosing it, spelling it, keeping its keys and values. */
+const sampledTokenSeconds = 50e-6;
+
 /** Seconds to sample `tokens` tokens in all, `slots` at once, in a context of `context` tokens on average. */
 export function samplingSeconds(
   model: ModelOptions,
@@ -97,7 +100,7 @@ export function samplingSeconds(
   const layers = 2 * model.layers * layerWeights(model);
   const decoded = layers + attention + 2 * model.width * model.vocabularySize;
   const prefill = (work.prefilled * (layers + attention)) / (prefillShare * speed.training);
-  return (work.tokens * decoded) / (samplingShare * speed.sampling) + prefill;
+  return work.tokens * (decoded / (samplingShare * speed.sampling) + sampledTokenSeconds) + prefill;
 }
 
 /** Weights of the matrices of one layer. */

@@ -12,6 +12,7 @@ import {
   memoryProblem,
   planMemory,
   planStages,
+  programBytes,
   requireMemory,
 } from "./plan-training.ts";
 
@@ -64,10 +65,10 @@ describe("the plan of a recipe", () => {
   test("has large models trained and sampled in turns, small ones keep what both need", () => {
     const { peak, training, sampler, copies } = planMemory(tiny(), smol);
     const { activations, workspace } = training.memory;
-    const resident = training.memory.peak - activations - workspace + copies;
+    const resident = programBytes + training.memory.peak - activations - workspace + copies;
     expect(peak).toBeCloseTo(resident + Math.max(activations + workspace, sampler), 0);
     const small = planMemory(tiny(), { ...smol, layers: 1, width: 32, feedForward: 32, vocabularySize: 300 });
-    expect(small.peak).toBe(small.training.memory.peak + small.copies + small.sampler);
+    expect(small.peak).toBe(programBytes + small.training.memory.peak + small.copies + small.sampler);
   });
 
   test("counts the model that adapters are merged into to sample, and the keys and values that may be kept", async () => {

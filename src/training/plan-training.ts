@@ -42,6 +42,9 @@ export interface MemoryPlan {
   readonly available: number;
 }
 
+/** Of a run beside its engine, data apart: the program itself, rollouts and trajectories on V8's heap. */
+export const programBytes = 140e6;
+
 /** The shape of what a recipe trains of a model. */
 export function trainedShape({ engine: named }: Pick<Recipe, "engine">, model: ModelOptions): TrainedShape {
   const engine = embeddedSection(named);
@@ -67,7 +70,7 @@ export function planMemory(
   const copies = 4 * shape.trained * copiesOf(recipe.stages, shape);
   const sampler = samplerOf(recipe, model, time);
   const inTurns = Math.min(sampler, bytesGivenBack(training.memory));
-  const peak = training.memory.peak + copies + sampler - inTurns;
+  const peak = programBytes + training.memory.peak + copies + sampler - inTurns;
   const budget = memoryBudget(recipe.engine);
   return { shape, training, budget, copies, sampler, peak, available: machineMemory() };
 }
