@@ -45,14 +45,11 @@ test("GRPO on lab has the same log-probabilities, losses, gradients and rewards 
   // Last bits depend on which turns share a batch; later steps may differ by a token, and then by what follows from it.
   const early = steps.slice(0, 2);
   expect(early.map(({ reward: [here, there] }) => here - there)).toEqual([0, 0]);
-  close(
-    early.map(({ loss }) => loss),
-    1e-4,
-  );
-  close(
-    early.map(({ gradientNorm }) => gradientNorm),
-    1e-4,
-  );
+  // Step 1 has the same weights on both sides; AdamW's first step has made more of the last bits before step 2.
+  for (const [index, tolerance] of [1e-4, 1e-3].entries()) {
+    const { loss, gradientNorm } = early[index] as (typeof steps)[number];
+    close([loss, gradientNorm], tolerance);
+  }
   close(
     steps.map(({ reward }) => reward),
     0.15,
