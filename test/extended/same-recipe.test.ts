@@ -27,6 +27,8 @@ test("GRPO on lab has the same log-probabilities, losses, gradients and rewards 
   const overrides = [
     "stages.grpo.steps=4",
     "stages.grpo.algorithm.rejectGroupsWithoutSignal=false",
+    // With a small epsilon AdamW's first step is a sign, which turns the last bits of a gradient near 0 into whole steps.
+    "stages.grpo.optimizer.epsilon=1e-3",
     "evaluation.n=2",
   ];
   const recipe = await loadRecipe(join(import.meta.dirname, "..", "..", "recipes", "lab.yaml"), {
@@ -45,11 +47,10 @@ test("GRPO on lab has the same log-probabilities, losses, gradients and rewards 
   // Last bits depend on which turns share a batch; later steps may differ by a token, and then by what follows from it.
   const early = steps.slice(0, 2);
   expect(early.map(({ reward: [here, there] }) => here - there)).toEqual([0, 0]);
-  // Step 1 has the same weights on both sides; AdamW's first step has made more of the last bits before step 2.
-  for (const [index, tolerance] of [1e-4, 1e-3].entries()) {
-    const { loss, gradientNorm } = early[index] as (typeof steps)[number];
-    close([loss, gradientNorm], tolerance);
-  }
+  close(
+    early.flatMap(({ loss, gradientNorm }) => [loss, gradientNorm]),
+    1e-4,
+  );
   close(
     steps.map(({ reward }) => reward),
     0.15,
