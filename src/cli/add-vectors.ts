@@ -10,15 +10,15 @@ import { buildDense } from "../retrieval/dense/build-dense.ts";
 import type { DenseManifest, Recall } from "../retrieval/dense/dense-manifest.ts";
 import type { Encoder } from "../retrieval/dense/encoder.ts";
 import type { WorkOptions } from "../retrieval/dense/progress.ts";
-import { openIndex } from "../retrieval/index-folder.ts";
-import type { Bm25Index } from "../retrieval/lexical/bm25.ts";
 import {
   denseFolder,
   type EncoderReference,
   encoderOf,
   encoderReferenceFile,
   openEncoderReference,
-} from "../retrieval/search-folder.ts";
+} from "../retrieval/encoder-reference.ts";
+import { openIndex } from "../retrieval/index-folder.ts";
+import type { Bm25Index } from "../retrieval/lexical/bm25.ts";
 import { exists } from "../shared/files.ts";
 import { isHubReference } from "../shared/hub.ts";
 import { processWorld } from "../training/world.ts";

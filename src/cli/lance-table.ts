@@ -7,9 +7,10 @@ import { describeReport, newCorpusReport, skippedCount } from "../corpus/corpus-
 import { type ReadCorporaOptions, readCorpora } from "../corpus/read-corpora.ts";
 import { UsageError } from "../errors.ts";
 import { startProgress } from "../reporting/progress.ts";
+import { openEncoderReference } from "../retrieval/encoder-reference.ts";
 import { buildLanceTable } from "../retrieval/lance/build-lance-table.ts";
 import { type LanceRetriever, lanceRetriever } from "../retrieval/lance/lance-retriever.ts";
-import { openEncoderReference, type SearchOptions } from "../retrieval/search-folder.ts";
+import type { SearchOptions } from "../retrieval/search-folder.ts";
 import type { Closers } from "../shared/closers.ts";
 import { exists } from "../shared/files.ts";
 import { processWorld } from "../training/world.ts";
@@ -38,7 +39,7 @@ export async function indexIntoLance(
   io: CommandIo,
 ): Promise<CommandResult> {
   const started = io.progress.now();
-  const { language, stopWords, stemming, titleWeight } = settings.lexical;
+  const { language, stopWords, stemming, folding, titleWeight } = settings.lexical;
   const report = newCorpusReport();
   const encoder =
     model === undefined
@@ -48,7 +49,7 @@ export async function indexIntoLance(
   try {
     const built = await buildLanceTable(readCorpora(paths, { ...reading, report }), uri, {
       table: TABLE,
-      build: { language, stopWords, stemming, titleWeight },
+      build: { language, stopWords, stemming, folding, titleWeight },
       ...(encoder && { encoder }),
       signal: io.signal,
       onProgress: ({ stage, passages }) => progress.update(0, `${passages} passages, ${stage}`),

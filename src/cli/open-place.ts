@@ -18,6 +18,8 @@ export interface OpenedPlace {
   readonly store?: PassageStore;
   readonly passageById?: (id: string) => Passage | undefined;
   readonly reranker?: Reranker | undefined;
+  /** See `OpenedSearch`. */
+  readonly remarkOn?: ((query: string) => string | undefined) | undefined;
 }
 
 /** Opens `place`; what must be closed in the end goes to `opened`. Throws what `openSearch` and `openLance` throw. */
@@ -33,7 +35,8 @@ export async function openPlace(
   }
   const search = await openSearch(place, options, processWorld(io));
   opened.defer(() => search.close());
-  const { retriever, index, reranker } = search;
+  const { retriever, index, reranker, remarkOn } = search;
   const store = index.parts.passages;
-  return { retriever, passages: store.count, store, passageById: (id) => index.passageById(id), reranker };
+  const passageById = (id: string): Passage | undefined => index.passageById(id);
+  return { retriever, passages: store.count, store, passageById, reranker, remarkOn };
 }

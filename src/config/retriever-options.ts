@@ -1,10 +1,11 @@
 /** The kinds of retriever that a recipe can name; each is declared where it is implemented. */
 import { z } from "zod";
+import { encoderReferenceSchema } from "../retrieval/encoder-reference.ts";
 import { lanceSourceSchema } from "../retrieval/lance/lance-options.ts";
 import { bm25OptionsSchema } from "../retrieval/lexical/bm25.ts";
 import { replaySourceSchema } from "../retrieval/recording/replay-retriever.ts";
 import { remoteSourceSchema } from "../retrieval/remote/remote-options.ts";
-import { encoderReferenceSchema, searchOptionsSchema } from "../retrieval/search-folder.ts";
+import { searchOptionsSchema } from "../retrieval/search-folder.ts";
 import { simulatedSourceSchema } from "../retrieval/simulated/simulated-options.ts";
 import { webSourceSchema } from "../retrieval/web/web-options.ts";
 import { defaultType } from "../shared/default-type.ts";

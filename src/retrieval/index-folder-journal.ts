@@ -10,13 +10,13 @@ import { fileError, writeFileAtomic } from "../shared/files.ts";
 import { canonicalJson } from "../shared/hash.ts";
 import { segmentPartsSchema } from "./index-folder-segments.ts";
 import { BM25_VERSION } from "./lexical/bm25-index.ts";
-import { type Bm25Options, bm25OptionsSchema } from "./lexical/bm25-options.ts";
+import { type Bm25Options, recordedBm25OptionsSchema } from "./lexical/bm25-options.ts";
 
 const JOURNAL = "journal.json";
 
 const journalSchema = z.strictObject({
   version: z.literal(BM25_VERSION),
-  options: bm25OptionsSchema,
+  options: recordedBm25OptionsSchema,
   segments: z.array(segmentPartsSchema),
   /** Passages in the segments. */
   passages: z.int().min(0),

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { FileError, RetrieverError } from "../errors.ts";
 import { exists, fileError } from "../shared/files.ts";
 import { BM25_VERSION } from "./lexical/bm25-index.ts";
-import { bm25OptionsSchema } from "./lexical/bm25-options.ts";
+import { recordedBm25OptionsSchema } from "./lexical/bm25-options.ts";
 import { damaged, type Part, partSchema, writePart } from "./part-files.ts";
 
 const MANIFEST = "index.json";
@@ -13,7 +13,7 @@ const MANIFEST = "index.json";
 const manifestSchema = z.strictObject({
   method: z.literal("bm25"),
   version: z.literal(BM25_VERSION),
-  options: bm25OptionsSchema,
+  options: recordedBm25OptionsSchema,
   corpusHash: z.string(),
   counts: z.strictObject({ passages: z.int().min(1), terms: z.int().min(0), entries: z.int().min(0) }),
   parts: z.strictObject({

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Passage } from "../corpus/passage.ts";
 import { FileError, RetrieverError } from "../errors.ts";
+import { canonicalJson, sha256 } from "../shared/hash.ts";
 import { openIndex, saveIndex, verifyIndex } from "./index-folder.ts";
 import { buildBm25Index } from "./lexical/bm25.ts";
 import { describeRetriever } from "./retriever.suite.ts";
@@ -147,6 +148,26 @@ test("an index of another version asks to be built again", async () => {
       `expected a bm25 index of version 2, got bm25 of version ${version}; build the index again`,
     );
   }
+});
+
+test("an index that records no folding folds marks only, and keeps the identity it always had", async () => {
+  const path = join(folder, `index-${made++}`);
+  const street = [{ id: "a", title: "Große Straße", text: "São Paulo" }];
+  await saveIndex(await buildBm25Index(street, { folding: "marks" }), path);
+  const manifest = JSON.parse(await readFile(join(path, "index.json"), "utf8")) as {
+    readonly version: number;
+    readonly corpusHash: string;
+    readonly options: Record<string, unknown>;
+  };
+  const { folding, ...options } = manifest.options;
+  await writeFile(join(path, "index.json"), JSON.stringify({ ...manifest, options }));
+  const index = await openIndex(path);
+  const found = await index.retrieve(["straße", "strasse", "sao"], 1);
+  expect([folding, ...found.map(({ length }) => length)]).toEqual(["marks", 1, 0, 1]);
+  const { version, corpusHash } = manifest;
+  const hashed = sha256(canonicalJson({ method: "bm25", version, options, corpusHash }));
+  expect(index.identity.indexHash).toBe(hashed);
+  expect(index.identity.parameters).not.toHaveProperty("folding");
 });
 
 test("an index of another corpus is refused when the corpus is known", async () => {

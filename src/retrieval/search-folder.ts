@@ -1,38 +1,30 @@
 /**
- * An index folder opened for searching: BM25, its vectors, or both fused, and a cross-encoder on top. Which encoder made
- * the vectors is written beside them (`encoder.json`), so that a folder is searched without naming it again.
+ * An index folder opened for searching: BM25, its vectors, or both fused, and a cross-encoder on top.
  */
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { z } from "zod";
-import { ConfigError, FileError, RetrieverError } from "../errors.ts";
+import { ConfigError, RetrieverError } from "../errors.ts";
 import { Closers } from "../shared/closers.ts";
-import { exists, fileError } from "../shared/files.ts";
+import { exists } from "../shared/files.ts";
 import { canonicalJson } from "../shared/hash.ts";
-import type { HubOptions } from "../shared/hub.ts";
 import { crossEncoderOptionsSchema, openCrossEncoder } from "./dense/cross-encoder.ts";
 import { openDense } from "./dense/dense-retriever.ts";
-import type { Encoder } from "./dense/encoder.ts";
-import { encoderOptionsSchema } from "./dense/encoder-options.ts";
 import { locateModel } from "./dense/model-files.ts";
-import { openEncoder } from "./dense/onnx-encoder.ts";
+import {
+  denseFolder,
+  encoderOf,
+  encoderReferenceSchema,
+  onnxModelSchema,
+  openEncoderReference,
+  type SearchWorld,
+} from "./encoder-reference.ts";
 import { hybridOptionsSchema, hybridRetriever } from "./hybrid.ts";
 import { openIndex } from "./index-folder.ts";
 import type { Bm25Index } from "./lexical/bm25.ts";
 import { type Reranker, rerankingRetriever } from "./rerank.ts";
 import type { Retriever } from "./retriever.ts";
 
-const model = z
-  .string()
-  .min(1)
-  .describe("Folder with an ONNX model and tokenizer.json, or hf:owner/name[@revision].");
-
-/** An encoder and how it is used. */
-export const encoderReferenceSchema = encoderOptionsSchema.extend({ model });
-export type EncoderReference = z.input<typeof encoderReferenceSchema>;
-
 const rerankerSchema = crossEncoderOptionsSchema.extend({
-  model,
+  model: onnxModelSchema,
   depth: z
     .int()
     .min(1)
@@ -67,43 +59,15 @@ export const searchOptionsSchema = z.strictObject({
 });
 export type SearchOptions = z.input<typeof searchOptionsSchema>;
 
-/** What opening needs of the world. */
-export interface SearchWorld {
-  readonly threads: number;
-  /** Where models named `hf:…` come from. */
-  readonly hub: HubOptions;
-}
-
 export interface OpenedSearch {
   readonly retriever: Retriever;
   /** The lexical index, with all passages. */
   readonly index: Bm25Index;
   /** The cross-encoder, where there is one. */
   readonly reranker?: Reranker | undefined;
+  /** What people should know of how a query is searched; absent where words do not count. */
+  readonly remarkOn?: ((query: string) => string | undefined) | undefined;
   close(): Promise<void>;
-}
-
-/** Folder of the vectors within an index folder. */
-export function denseFolder(folder: string): string {
-  return join(folder, "dense");
-}
-
-const ENCODER_FILE = "encoder.json";
-const encoderFile = (folder: string): string => join(denseFolder(folder), ENCODER_FILE);
-
-/** The file beside the vectors that says which encoder made them, for `buildDense`. */
-export function encoderReferenceFile(encoder: EncoderReference): Readonly<Record<string, string>> {
-  return { [ENCODER_FILE]: `${JSON.stringify(encoder, null, 2)}\n` };
-}
-
-/** Opens an encoder of a folder or the hub. */
-export async function openEncoderReference(
-  reference: EncoderReference,
-  world: SearchWorld,
-): Promise<Encoder> {
-  const { model, ...options } = reference;
-  const located = await locateModel(model, options.file, world.hub);
-  return await openEncoder(located.folder, { ...options, threads: world.threads, name: located.name });
 }
 
 /**
@@ -129,11 +93,12 @@ export async function openSearch(
     opened.defer(() => index.close());
     const source: Source = { folder, index, settings, world, opened };
     const ranked = mode === "bm25" ? index : await withVectors(source, mode);
-    const close = (): Promise<void> => opened.close();
-    if (settings.rerank === undefined) return { retriever: ranked, index, close };
+    const remarkOn = mode === "dense" ? undefined : (query: string) => index.remarkOn(query);
+    const found = { index, remarkOn, close: (): Promise<void> => opened.close() };
+    if (settings.rerank === undefined) return { retriever: ranked, ...found };
     const { depth, ...model } = settings.rerank;
     const reranker = await openReranker(source, model);
-    return { retriever: rerankingRetriever(ranked, reranker, { depth }), index, reranker, close };
+    return { retriever: rerankingRetriever(ranked, reranker, { depth }), reranker, ...found };
   } catch (error) {
     await opened.close();
     throw error;
@@ -228,30 +193,4 @@ async function openReranker(
   const reranker = await openCrossEncoder(folder, { ...options, threads: world.threads, name });
   opened.defer(() => reranker.close());
   return reranker;
-}
-
-/** The encoder of the vectors of an index: the one named, used as when they were made where nothing else is said. */
-export async function encoderOf(
-  folder: string,
-  named: EncoderReference | undefined,
-): Promise<EncoderReference> {
-  if (named !== undefined && !(await exists(encoderFile(folder)))) return named;
-  const recorded = await readEncoderReference(folder);
-  const given = Object.fromEntries(Object.entries(named ?? {}).filter(([, value]) => value !== undefined));
-  return { ...recorded, ...given };
-}
-
-async function readEncoderReference(folder: string): Promise<EncoderReference> {
-  const path = encoderFile(folder);
-  let text: string;
-  try {
-    text = await readFile(path, "utf8");
-  } catch (cause) {
-    throw fileError(`cannot read which encoder made the vectors (${path}); name it with --encoder`, cause);
-  }
-  try {
-    return encoderReferenceSchema.parse(JSON.parse(text));
-  } catch (cause) {
-    throw new FileError(`${path} is damaged; name the encoder with --encoder`, { cause });
-  }
 }

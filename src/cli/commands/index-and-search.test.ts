@@ -59,6 +59,23 @@ describe("index, then search", () => {
     expect((await runForTest("search", at("index"), "zebra")).stdout).toContain("nothing found");
   });
 
+  test("a query of stop words alone searches titles, and says so; other queries say nothing", async () => {
+    const remark = "has only stop words, which are indexed in titles alone";
+    for (const more of [[], ["--explain"]]) {
+      const { stdout, stderr } = await runForTest("search", at("index"), "with a", ...more);
+      expect(stdout).toContain("Escape");
+      expect(stdout).not.toContain("Paris");
+      expect(stderr).toContain(remark);
+    }
+    expect((await runForTest("search", at("index"), "of the")).stderr).toContain(remark);
+    expect((await runForTest("search", at("index"), "the capital")).stderr).not.toContain(remark);
+    const everywhere = ["--set", "stopWords=false", "--out", at("everywhere")];
+    expect((await runForTest("index", at("corpus.jsonl"), ...everywhere)).code).toBe(0);
+    const { stdout, stderr } = await runForTest("search", at("everywhere"), "of the");
+    expect(stdout).toContain("Paris");
+    expect(stderr).not.toContain(remark);
+  });
+
   test("takes options of the retriever, checked by its schema", async () => {
     const line = ["index", at("corpus.jsonl"), "--out", at("tuned"), "--json", "--set", "b=0.4"];
     expect(await runForTest(...line)).toMatchObject({ code: 0, json: { parameters: { b: 0.4 } } });

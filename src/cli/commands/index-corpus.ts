@@ -10,8 +10,8 @@ import { type ReadCorporaOptions, readCorpora } from "../../corpus/read-corpora.
 import { readingOptions } from "../../corpus/reading-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
 import { type Progress, startProgress } from "../../reporting/progress.ts";
+import { denseFolder } from "../../retrieval/encoder-reference.ts";
 import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
-import { denseFolder } from "../../retrieval/search-folder.ts";
 import { exists } from "../../shared/files.ts";
 import { addGraphTo, addVectors, requireEncoder, type Vectors } from "../add-vectors.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";

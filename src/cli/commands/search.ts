@@ -7,10 +7,10 @@ import { retrieveRun } from "../../evaluation/ranking/retrieve-run.ts";
 import { createRun } from "../../evaluation/ranking/run-file.ts";
 import { startProgress } from "../../reporting/progress.ts";
 import { visibleText } from "../../reporting/transcript.ts";
+import { denseFolder } from "../../retrieval/encoder-reference.ts";
 import { explainRetrieval, type Stage } from "../../retrieval/explain-retrieval.ts";
 import { recordRetriever } from "../../retrieval/recording/record-retriever.ts";
 import type { Retriever, ScoredPassage } from "../../retrieval/retriever.ts";
-import { denseFolder } from "../../retrieval/search-folder.ts";
 import { Closers } from "../../shared/closers.ts";
 import { exists } from "../../shared/files.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
@@ -67,8 +67,10 @@ export const searchCommand = defineCommand({
     if (query !== undefined) await requireShort(query, folder, options);
     const opened = new Closers();
     try {
-      const { retriever: found, passageById } = await openPlace(folder, options, { io, opened });
+      const { retriever: found, passageById, remarkOn } = await openPlace(folder, options, { io, opened });
       const retriever = await recorded(found, record, opened);
+      const remark = isOne ? remarkOn?.(query) : undefined;
+      if (remark !== undefined) io.note(remark);
       if (isOne && explain) return await explainOne(retriever, { query, k: k ?? 3, passageById }, io);
       if (isOne) return await searchOne(retriever, { query, k: k ?? 3 }, io);
       return await searchAll(retriever, { queries: read, k: k ?? 20, path: run as string }, io);

@@ -6,14 +6,14 @@
 import { z } from "zod";
 import { RetrieverError } from "../../errors.ts";
 import type { LanceTable } from "./lance-module.ts";
-import { lanceBuildSchema } from "./lance-options.ts";
+import { recordedLanceBuildSchema } from "./lance-options.ts";
 import type { LancePlace } from "./lance-place.ts";
 import { singleText } from "./lance-rows.ts";
 
 const LANCE_VERSION = 1;
 
 const settingsSchema = z.strictObject({
-  build: lanceBuildSchema,
+  build: recordedLanceBuildSchema,
   encoder: z.strictObject({ name: z.string(), hash: z.string(), dimensions: z.int().min(1) }).nullable(),
 });
 /** What rows depend on besides the passages. */

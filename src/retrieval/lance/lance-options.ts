@@ -4,6 +4,7 @@ import { ConfigError } from "../../errors.ts";
 import { variableNameSchema } from "../../shared/http-options.ts";
 import { hybridOptionsSchema } from "../hybrid.ts";
 import { analysisOptionsSchema } from "../lexical/analyze.ts";
+import { recordedFoldingSchema } from "../lexical/fold.ts";
 
 /** A folder, or a place in an object store. Tables on LanceDB's own servers are not opened. */
 export const lanceUriSchema = z
@@ -94,6 +95,9 @@ export const lanceBuildSchema = z.strictObject({
     .describe("Passages from which vectors get an IVF-PQ index; with fewer, every vector is compared."),
 });
 export type LanceBuildOptions = z.output<typeof lanceBuildSchema>;
+
+/** The options as a table records them. */
+export const recordedLanceBuildSchema = lanceBuildSchema.extend({ folding: recordedFoldingSchema });
 
 /** The storage as values: what the variables of a recipe hold, filled in by the caller. Never printed. */
 export interface LanceStorage {

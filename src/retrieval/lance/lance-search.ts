@@ -7,6 +7,7 @@ import { RetrieverError } from "../../errors.ts";
 import { untilAborted } from "../../shared/concurrency.ts";
 import { canonicalJson, sha256 } from "../../shared/hash.ts";
 import type { Encoder } from "../dense/encoder.ts";
+import { namedOptions } from "../lexical/fold.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import { hasVectorIndex, nearest } from "./lance-indexes.ts";
 import type { FinishedManifest } from "./lance-manifest.ts";
@@ -46,11 +47,11 @@ export interface TableRanking {
 const SCORE_STEPS = 1000;
 
 export function wordRanking({ place, table, manifest }: OpenTable): TableRanking {
-  const { titleWeight, language, stopWords, stemming } = manifest.settings.build;
+  const { approximateFrom, ...analysis } = manifest.settings.build;
   const terms = lanceTerms(manifest.settings.build);
   return {
     method: "lance-bm25",
-    parameters: { k1: 1.2, b: 0.75, titleWeight, language, stopWords, stemming },
+    parameters: { k1: 1.2, b: 0.75, ...namedOptions(analysis) },
     column: "_score",
     scoreOf: (value) => Math.round(value * SCORE_STEPS) / SCORE_STEPS,
     prepare: async (queries) =>
@@ -158,7 +159,8 @@ async function hitsOf(
 }
 
 function identityOf({ manifest }: OpenTable, { method, parameters }: TableRanking): RetrieverIdentity {
-  const { version, settings, corpusHash, count } = manifest;
+  const { version, corpusHash, count } = manifest;
+  const settings = { ...manifest.settings, build: namedOptions(manifest.settings.build) };
   return {
     method,
     corpusHash,

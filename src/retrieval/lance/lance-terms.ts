@@ -31,7 +31,7 @@ export function lanceTerms(options: LanceBuildOptions): LanceTerms {
     return term;
   };
   const join = (text: string): string =>
-    wordsOf(text)
+    wordsOf(text, options.folding)
       .map((word) => lookUp(word).text)
       .join(" ");
   return {
@@ -40,7 +40,7 @@ export function lanceTerms(options: LanceBuildOptions): LanceTerms {
         .filter((part) => part !== "")
         .join(" "),
     ofQuery: (query) => {
-      const terms = wordsOf(query)
+      const terms = wordsOf(query, options.folding)
         .filter((word) => word.length <= LONGEST_TERM)
         .map(lookUp);
       const content = terms.filter(({ isStopWord }) => !isStopWord);

@@ -75,7 +75,7 @@ test("many calls may wait on one signal, and all of them end when it aborts", as
   const controller = new AbortController();
   const { signal } = controller;
   const open = {
-    manifest: { version: 1, settings: {}, corpusHash: "c", count: 1 },
+    manifest: { version: 1, settings: { build: {} }, corpusHash: "c", count: 1 },
     place: { name: "t", attempt: () => new Promise(() => undefined) },
     source: { concurrency: 2, timeoutMs: 1000 },
   } as unknown as OpenTable;

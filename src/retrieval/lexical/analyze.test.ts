@@ -7,6 +7,9 @@ test.each([
   ["São Tomé's 2nd", ["sao", "tome", "s", "2nd"]],
   ["İstanbul ﬁnds ½ Ångström", ["istanbul", "finds", "1", "2", "angstrom"]],
   ["U.S.A. co-op x_y", ["u", "s", "a", "co", "op", "x", "y"]],
+  ["Straße GROẞ Ærø Œuvre", ["strasse", "gross", "aero", "oeuvre"]],
+  ["Łódź Đà Þingvellir Ísafjarðar", ["lodz", "da", "thingvellir", "isafjardar"]],
+  ["Diyarbakır Ħamrun Əliyev Hawaiʻi", ["diyarbakir", "hamrun", "aliyev", "hawaii"]],
   ["Москва, Ёлка", ["москва", "елка"]],
   ["हिन्दी भाषा", ["हिन्दी", "भाषा"]],
   ["東京タワー", ["東京", "京タ", "タワ", "ワー"]],
@@ -20,6 +23,10 @@ test.each([
   ["—…“”", []],
 ])("%j has the words %j", (text, words) => {
   expect(wordsOf(text)).toEqual(words);
+});
+
+test("folding marks only leaves letters whole that are no plain letter with a mark", () => {
+  expect(wordsOf("Straße Ærø Łódź São", "marks")).toEqual(["straße", "ærø", "łodz", "sao"]);
 });
 
 test("folding twice changes nothing", () => {

@@ -1,10 +1,10 @@
 /**
- * Text to index terms: fold (Unicode NFKD, Latin accents removed, lower case), take runs of letters, digits and
- * marks, drop stop words, stem. Stop words and stems exist for English only; `language: none` has neither.
+ * Text to index terms: fold (`fold.ts`), take runs of letters, digits and marks, drop stop words, stem. Stop words and stems exist for English only; `language: none` has neither.
  * Scripts that write no spaces between words are cut whatever the language: Chinese, Japanese and Korean into
  * overlapping pairs of characters, Thai, Lao, Khmer and Burmese into words by the dictionary of `Intl.Segmenter`.
  */
 import { z } from "zod";
+import { type Folding, fold, foldingSchema } from "./fold.ts";
 import { porter2 } from "./porter2.ts";
 import { STOP_WORDS } from "./stop-words.ts";
 
@@ -15,6 +15,7 @@ export const analysisOptionsSchema = z.strictObject({
     .describe("Whose stop words and stems are used; none uses neither, for corpora in other languages."),
   stopWords: z.boolean().default(true).describe("Leave out the stop words of the language."),
   stemming: z.boolean().default(true).describe("Reduce the words of the language to their stems."),
+  folding: foldingSchema,
 });
 export type AnalysisOptions = z.output<typeof analysisOptionsSchema>;
 
@@ -25,7 +26,10 @@ export interface Term {
 }
 
 /** The term that a folded word stands for. */
-export function termOf(word: string, { language, stopWords, stemming }: AnalysisOptions): Term {
+export function termOf(
+  word: string,
+  { language, stopWords, stemming }: Omit<AnalysisOptions, "folding">,
+): Term {
   const isEnglish = language === "english";
   return {
     text: isEnglish && stemming ? porter2(word) : word,
@@ -34,21 +38,14 @@ export function termOf(word: string, { language, stopWords, stemming }: Analysis
 }
 
 /** The folded words of `text`: "São Tomé's 2nd" gives sao, tome, s, 2nd; "東京タワー" gives 東京, 京タ, タワ, ワー. */
-export function wordsOf(text: string): string[] {
+export function wordsOf(text: string, folding: Folding = "letters"): string[] {
   if (isWord(text)) return [text];
   if (isAscii(text)) return text.toLowerCase().match(/[a-z0-9]+/g) ?? [];
   // Words are cut before they are folded, which may cut them again (a fraction becomes two numbers).
-  return (text.match(WORDS) ?? []).flatMap((word) => (fold(word).match(WORDS) ?? []).flatMap(cut));
+  return (text.match(WORDS) ?? []).flatMap((word) => (fold(word, folding).match(WORDS) ?? []).flatMap(cut));
 }
 
 const WORDS = /[\p{L}\p{N}\p{M}]+/gu;
-
-function fold(word: string): string {
-  return word
-    .normalize("NFKD")
-    .replace(/[\u0300-\u036f]+/g, "")
-    .toLowerCase();
-}
 
 /** Whether the text is a single word that folding leaves as it is, as nearly all are that a build asks about. */
 function isWord(text: string): boolean {

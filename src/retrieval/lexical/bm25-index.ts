@@ -9,6 +9,7 @@ import { canonicalJson, sha256 } from "../../shared/hash.ts";
 import type { PassageStore } from "../passage-store.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "../retriever.ts";
 import type { Bm25Options } from "./bm25-options.ts";
+import { namedOptions } from "./fold.ts";
 import { QueryTerms } from "./query-terms.ts";
 import { QUERIES_FOR_ONE, type RankPool } from "./rank-pool.ts";
 import { Ranker } from "./ranking.ts";
@@ -32,7 +33,7 @@ export interface Bm25Parts {
   readonly close?: () => Promise<void>;
 }
 
-/** Raised when the layout of an index or the analysis of text changes: older indexes must be built again. */
+/** Raised when the layout of an index changes: older indexes must be built again. */
 export const BM25_VERSION = 2;
 
 /** How many queries are answered before other work gets a turn, so that an abort is noticed. */
@@ -90,6 +91,13 @@ export class Bm25Index implements Retriever {
     return rankings;
   }
 
+  /** A sentence for people about a query that is searched for in titles alone; undefined for all others. */
+  remarkOn(query: string): string | undefined {
+    if (!this.#terms.hasOnlyStopWords(query)) return undefined;
+    const { titleWeight } = this.parts.options;
+    return `the query has only stop words, which are indexed ${titleWeight > 0 ? "in titles alone" : "nowhere"}; to search the texts for them, build an index with --set stopWords=false`;
+  }
+
   /** Closes the files and threads of the index; it answers nothing afterwards. */
   async close(): Promise<void> {
     await this.parts.pool?.close();
@@ -105,10 +113,11 @@ export class Bm25Index implements Retriever {
 
 function identityOf({ options, corpusHash }: Bm25Parts): RetrieverIdentity {
   const { fuzzy, ...plain } = options;
+  const hashed = { method: "bm25", version: BM25_VERSION, options: namedOptions(options), corpusHash };
   return {
     method: "bm25",
     corpusHash,
-    indexHash: sha256(canonicalJson({ method: "bm25", version: BM25_VERSION, options, corpusHash })),
-    parameters: { ...plain, fuzzy: fuzzy === false ? false : canonicalJson(fuzzy) },
+    indexHash: sha256(canonicalJson(hashed)),
+    parameters: { ...namedOptions(plain), fuzzy: fuzzy === false ? false : canonicalJson(fuzzy) },
   };
 }

@@ -10,6 +10,7 @@
 import { z } from "zod";
 import { ConfigError } from "../../errors.ts";
 import { analysisOptionsSchema } from "./analyze.ts";
+import { recordedFoldingSchema } from "./fold.ts";
 import { fuzzyOptionsSchema } from "./fuzzy.ts";
 
 export const bm25OptionsSchema = z.strictObject({
@@ -37,6 +38,9 @@ export const bm25OptionsSchema = z.strictObject({
     .describe("Let close terms stand in for query terms that no passage holds (misspelt names)."),
 });
 export type Bm25Options = z.output<typeof bm25OptionsSchema>;
+
+/** The options as an index folder records them. */
+export const recordedBm25OptionsSchema = bm25OptionsSchema.extend({ folding: recordedFoldingSchema });
 
 /** The options with their defaults. Throws `ConfigError`. */
 export function settingsOf(options: Partial<Bm25Options>): Bm25Options {

@@ -115,6 +115,13 @@ describe("bm25", () => {
     expect(await ids(passages, "river flows", { stemming: false })).toEqual([]);
   });
 
+  test("finds what people type for letters they have no key for, and the other way round", async () => {
+    const passages = [passage("a", "Große Straße", ""), passage("b", "Aero", "an island")];
+    expect(await ids(passages, "strasse")).toEqual(["a"]);
+    expect(await ids(passages, "Ærø")).toEqual(["b"]);
+    expect(await ids(passages, "strasse", { folding: "marks" })).toEqual([]);
+  });
+
   test("finds misspelt names when it is told to forgive, behind the names themselves", async () => {
     const passages = [
       passage("a", "Aalborg", ""),

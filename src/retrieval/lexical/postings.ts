@@ -58,7 +58,7 @@ export class SegmentBuilder {
   constructor({ titleWeight, ...analysis }: PostingsOptions) {
     this.#titleWeight = titleWeight;
     this.#words = new WordTable((run) =>
-      wordsOf(run).map((word) => {
+      wordsOf(run, analysis.folding).map((word) => {
         const { text, isStopWord } = termOf(word, analysis);
         return this.#numberOf(text) * 2 + (isStopWord ? 1 : 0);
       }),

@@ -46,8 +46,14 @@ export class QueryTerms {
     return [...weights].sort(([a], [b]) => a - b);
   }
 
+  /** Whether `query` has words, and all of them are stop words. */
+  hasOnlyStopWords(query: string): boolean {
+    const words = wordsOf(query, this.#options.folding);
+    return words.length > 0 && words.every((word) => termOf(word, this.#options).isStopWord);
+  }
+
   #codesOf(run: string): number[] {
-    return wordsOf(run).flatMap((word) => {
+    return wordsOf(run, this.#options.folding).flatMap((word) => {
       const { text, isStopWord } = termOf(word, this.#options);
       const number = this.#vocabulary.find(text);
       if (number >= 0) return [number * 2 + (isStopWord ? 1 : 0)];

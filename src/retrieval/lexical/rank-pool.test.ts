@@ -14,13 +14,18 @@ vi.mock("./start-thread.ts", async (importOriginal) => {
 });
 
 /** An index of one passage in a folder of its own, opened with two threads. */
-async function openOne(): Promise<{ index: Bm25Index; [Symbol.asyncDispose](): Promise<void> }> {
+async function openOne(): Promise<{
+  index: Bm25Index;
+  folder: string;
+  [Symbol.asyncDispose](): Promise<void>;
+}> {
   const root = await mkdtemp(join(tmpdir(), "forager-pool-"));
   const folder = join(root, "index");
   await saveIndex(await buildBm25Index([{ id: "1", title: "", text: "lake" }]), folder);
   const index = await openIndex(folder, { storage: "memory", threads: 2 });
   return {
     index,
+    folder,
     [Symbol.asyncDispose]: async () => {
       await index.close();
       await rm(root, { recursive: true });
@@ -70,10 +75,8 @@ test("calls at one time get their own answers, and one that is aborted none", as
 });
 
 test("threads beside the caller's start at the first call of many queries, once, and never after closing", async () => {
-  const root = await mkdtemp(join(tmpdir(), "forager-pool-"));
-  const folder = join(root, "index");
-  await saveIndex(await buildBm25Index([{ id: "1", title: "", text: "lake" }]), folder);
-  const index = await openIndex(folder, { storage: "memory", threads: 2 });
+  await using one = await openOne();
+  const { index, folder } = one;
   vi.mocked(startThread).mockClear();
   await index.retrieve(many.slice(0, 16), 1);
   expect(startThread).not.toHaveBeenCalled();
@@ -84,5 +87,4 @@ test("threads beside the caller's start at the first call of many queries, once,
   await unused.close();
   await expect(unused.retrieve(many, 1)).rejects.toThrow("the index was closed");
   expect(startThread).toHaveBeenCalledTimes(1);
-  await rm(root, { recursive: true });
 });
