@@ -117,10 +117,13 @@ const described = {
     "count",
     "Calls of an engine elsewhere that were sent again after an error that passed, since the row before; with `engine.type: tinker` only.",
   ],
-  "engine/polls": ["count", "Polls of such an engine that ended without a result, likewise."],
+  "engine/polls": [
+    "count",
+    "Polls of an engine elsewhere that ended without a result, since the row before; with `engine.type: tinker` only.",
+  ],
   "engine/resampled": [
     "count",
-    "Samples that were asked for anew since the server had lost their result, likewise.",
+    "Samples that an engine elsewhere was asked for anew since it had lost their result, since the row before; with `engine.type: tinker` only.",
   ],
   "staleness/mean": [
     "steps",
