@@ -4,22 +4,13 @@ import { describe, expect, test } from "vitest";
 import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
 import { datumLoss } from "../algorithm/token-loss.ts";
-import { type ReinforcementStage, reinforcementStageSchema } from "../config/stage-options.ts";
 import type { Engine } from "../engine/engine.ts";
-import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
-import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
 import { random } from "../shared/random.ts";
-import { reinforcementStep } from "./reinforcement-step.ts";
-import { SampleAhead } from "./sample-ahead.ts";
-import type { SamplingLesson } from "./sample-groups.ts";
+import { lessonOf, stageOf, ticks, trainStage } from "./sample-ahead.fixture.ts";
 
 /** What the policy can say in a turn; its ids are their places. One of the five is right. */
 const turns = ["yes", "no", "maybe", "never", "always"].map((answer) => `<answer>${answer}</answer>`);
-
-const ticks = async (count: number): Promise<void> => {
-  for (let i = 0; i < count; i++) await new Promise(setImmediate);
-};
 
 /** An engine of five logits, which start equal; sampling and gradients take some turns of the event loop. */
 function softmaxEngine(): Engine {
@@ -84,47 +75,16 @@ function softmaxEngine(): Engine {
   return engine as unknown as Engine;
 }
 
-function stageOf(maxStaleness: number): ReinforcementStage {
-  return reinforcementStageSchema.parse({
-    type: "reinforcement",
-    name: "grpo",
+async function trained(maxStaleness: number): Promise<MetricRow[]> {
+  const stage = stageOf({
     steps: 30,
     questionsPerStep: 8,
     schedule: { learningRate: 1 },
     algorithm: { groupSize: 8 },
     maxStaleness,
   });
-}
-
-function lessonOf(engine: Engine): SamplingLesson {
-  const train = Array.from({ length: 50 }, (_, i) => ({
-    id: `${i}`,
-    dataset: "test",
-    text: `question ${i}`,
-    goldAnswers: ["yes"],
-    goldPassages: [],
-  }));
-  const data = {
-    train,
-    evaluation: [],
-    validation: [],
-    split: "test",
-    retriever: scriptedRetriever(() => []),
-    close: async () => {},
-  };
-  const environment = environmentOptionsSchema.parse({ prompt: "bare" });
-  return { engine, data, environment, seed: 5, now: () => performance.now() };
-}
-
-async function trained(maxStaleness: number): Promise<MetricRow[]> {
-  const stage = stageOf(maxStaleness);
-  const lesson = lessonOf(softmaxEngine());
-  const ahead = maxStaleness === 0 ? undefined : new SampleAhead(lesson, stage, { keepsSnapshots: true });
-  const rows: MetricRow[] = [];
-  for (let step = 0; step < stage.steps; step++)
-    rows.push((await reinforcementStep(lesson, stage, { step, ahead })).row);
-  await ahead?.close();
-  return rows;
+  const lesson = lessonOf(softmaxEngine(), { goldAnswer: "yes", seed: 5 });
+  return (await trainStage(lesson, stage)).map(({ row }) => row);
 }
 
 const meanOf = (rows: readonly MetricRow[], key: "reward/mean" | "staleness/mean"): number =>
@@ -144,7 +104,7 @@ describe("a policy that is trained on samples of weights up to so many steps old
     expect(Math.max(...rows.map((row) => row["staleness/max"] ?? 9))).toBe(maxStaleness);
     // The ratios that correct for it: over samples of the older weights their mean is 1, whatever the newer ones are.
     const learning = rows.slice(3, 15);
-    for (const row of learning) expect(row["staleness/ratioMean"]).toBeCloseTo(1, 0);
+    for (const row of learning) expect(Math.abs((row["staleness/ratioMean"] ?? 9) - 1)).toBeLessThan(0.25);
     expect(Math.max(...learning.map((row) => row["staleness/klDivergence"] ?? 0))).toBeGreaterThan(1e-4);
   });
 });

@@ -1,20 +1,14 @@
 import { expect, test } from "vitest";
-import { type ReinforcementStage, reinforcementStageSchema } from "../config/stage-options.ts";
 import type { Engine } from "../engine/engine.ts";
-import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { PolicyError, RetrieverError } from "../errors.ts";
 import { scriptedRetriever } from "../retrieval/scripted-retriever.ts";
 import type { Policy } from "../rollout/policy.ts";
-import { reinforcementStep } from "./reinforcement-step.ts";
+import { lessonOf, stageOf, ticks, trainStage } from "./sample-ahead.fixture.ts";
 import { SampleAhead } from "./sample-ahead.ts";
 import { EpisodesFailedError, type SamplingLesson, sampleGroups } from "./sample-groups.ts";
 
 // What this file locks: no token is trained on that is older than allowed; every question of every step is sampled and
 // trained on exactly once, in the order of the steps; what fails is played again, then counted; nothing outlives a stage.
-
-const ticks = async (count: number): Promise<void> => {
-  for (let i = 0; i < count; i++) await new Promise(setImmediate);
-};
 
 interface World {
   /** Fails this call of the policy, counted from 0. */
@@ -81,44 +75,16 @@ function fakeEngine(world: World = {}) {
   return { engine: engine as unknown as Engine, seen, trained };
 }
 
-function stageOf(changes: object = {}): ReinforcementStage {
-  return reinforcementStageSchema.parse({
-    type: "reinforcement",
-    name: "grpo",
-    steps: 6,
-    questionsPerStep: 5,
-    schedule: { learningRate: 0.1 },
-    algorithm: { groupSize: 4, rejectGroupsWithoutSignal: false },
-    ...changes,
-  });
-}
-
-function lessonOf(engine: Engine, { failsSearch }: World = {}): SamplingLesson {
+function lessonWith(engine: Engine, { failsSearch }: World = {}): SamplingLesson {
   let searches = 0;
-  const train = Array.from({ length: 30 }, (_, i) => ({
-    id: `${i}`,
-    dataset: "test",
-    text: `question ${i}`,
-    goldAnswers: ["1"],
-    goldPassages: [],
-  }));
   const retriever = scriptedRetriever(() => (failsSearch?.(searches++) ? new RetrieverError("down") : []));
-  const data = { train, evaluation: [], validation: [], split: "test", retriever, close: async () => {} };
-  const environment = environmentOptionsSchema.parse({ prompt: "bare" });
-  return { engine, data, environment, seed: 3, now: () => performance.now() };
+  return lessonOf(engine, { goldAnswer: "1", seed: 3, retriever });
 }
 
-/** Trains all steps of a stage, ahead where it says so. */
 async function trained(changes: object = {}, world: World & { readonly keepsSnapshots?: boolean } = {}) {
   const fake = fakeEngine(world);
   const stage = stageOf(changes);
-  const lesson = lessonOf(fake.engine, world);
-  const ahead =
-    stage.maxStaleness === 0 ? undefined : new SampleAhead(lesson, stage, { keepsSnapshots: true, ...world });
-  const results = [];
-  for (let step = 0; step < stage.steps; step++)
-    results.push(await reinforcementStep(lesson, stage, { step, ahead }));
-  await ahead?.close();
+  const results = await trainStage(lessonWith(fake.engine, world), stage, world);
   return { ...fake, stage, results };
 }
 
@@ -210,14 +176,14 @@ test("an episode that goes on failing is dropped and counted, and what is left i
 
 test("a step of which every episode failed ends the training instead of using up questions", async () => {
   const { engine } = fakeEngine({ failsPolicy: () => true });
-  const failing = sampleGroups(lessonOf(engine), stageOf(), { step: 0 });
+  const failing = sampleGroups(lessonWith(engine), stageOf(), { step: 0 });
   await expect(failing).rejects.toThrow(EpisodesFailedError);
   await expect(failing).rejects.toThrow(/all 20 episodes .* no answer/);
 });
 
 test("nothing is in flight any more when a stage was closed in the middle", async () => {
   const { engine, seen } = fakeEngine();
-  const ahead = new SampleAhead(lessonOf(engine), stageOf({ maxStaleness: 3 }), { keepsSnapshots: true });
+  const ahead = new SampleAhead(lessonWith(engine), stageOf({ maxStaleness: 3 }), { keepsSnapshots: true });
   await ahead.take(0);
   await ahead.close();
   expect(seen.atOnce).toBe(0);
@@ -229,7 +195,7 @@ test("nothing is in flight any more when a stage was closed in the middle", asyn
 test("an interruption reaches the step that is waited for", async () => {
   const { engine } = fakeEngine();
   const stop = new AbortController();
-  const lesson = { ...lessonOf(engine), signal: stop.signal };
+  const lesson = { ...lessonWith(engine), signal: stop.signal };
   const ahead = new SampleAhead(lesson, stageOf({ maxStaleness: 1 }), { keepsSnapshots: true });
   const taken = ahead.take(0);
   stop.abort(new Error("enough"));
