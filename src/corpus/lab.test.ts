@@ -3,8 +3,9 @@ import { describe, expect, test } from "vitest";
 import { ConfigError } from "../errors.ts";
 import { random } from "../shared/random.ts";
 import { corpusHash } from "./corpus-hash.ts";
-import { labOptionsSchema, labPassages } from "./lab.ts";
 import { labFacts, permutation } from "./lab-facts.ts";
+import { labOptionsSchema } from "./lab-options.ts";
+import { labPassages } from "./lab-passages.ts";
 import type { Passage } from "./passage.ts";
 import type { Question } from "./question.ts";
 import { makeWorld, type World } from "./world.ts";
@@ -83,6 +84,14 @@ describe("lab", () => {
     }
     expect(textsOf(held, "mentor")).toHaveLength(25);
     expect(textsOf(train, "mentor").filter((text) => known.includes(text))).toEqual([]);
+  });
+
+  test("refuses familiar questions without a relation of their own, and more than are trained on", async () => {
+    const options = { name: "lab" as const, relations: 2, hops: [1], familiar: 20 };
+    await expect(makeWorld({ ...options, relations: 1 })).rejects.toThrow(/set relations to at least 2/);
+    await expect(makeWorld({ ...options, trainQuestions: 10 })).rejects.toThrow(
+      "20 familiar questions are more than 10 training questions",
+    );
   });
 
   test("balances the hops, up to what there is to ask", () => {

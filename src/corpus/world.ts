@@ -5,7 +5,8 @@
 import { z } from "zod";
 import { ConfigError } from "../errors.ts";
 import { atlasOptionsSchema, makeAtlas } from "./atlas.ts";
-import { labOptionsSchema, makeLab } from "./lab.ts";
+import { makeLab } from "./lab.ts";
+import { labOptionsSchema } from "./lab-options.ts";
 import type { World } from "./world-contract.ts";
 
 export type { QuestionSplits, World, WorldSource } from "./world-contract.ts";
