@@ -25,13 +25,23 @@ test("a fresh model has no identity but that it is fresh; a pretrained one its s
   );
 });
 
-test("the hash is that of weights, configuration and tokenizer, whatever else lies beside them", async () => {
+test("the hash is that of weights, configurations, tokenizer and chat template, whatever else lies beside them", async () => {
   const hash = await hashOfModel(folder);
   for (const name of ["README.md", "optimizer.safetensors", "optimizer.json", "download.json"])
     await writeFile(join(folder, name), "x");
   expect(await hashOfModel(folder)).toBe(hash);
-  await writeFile(join(folder, "tokenizer.json"), "{}");
-  expect(await hashOfModel(folder)).not.toBe(hash);
+  const hashes = [hash];
+  for (const name of [
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "chat_template.jinja",
+    "adapter_config.json",
+  ])
+    for (const content of ["{}", "{ }"]) {
+      await writeFile(join(folder, name), content);
+      hashes.push(await hashOfModel(folder));
+    }
+  expect(new Set(hashes).size).toBe(9);
 });
 
 test("a single file is hashed with its name", async () => {

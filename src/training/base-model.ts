@@ -18,7 +18,7 @@ export type BaseModel =
       /** `owner/name@revision` and the commit behind it, for a model of a hub. */
       readonly hub?: string;
       readonly commit?: string;
-      /** SHA-256 over the names and bytes of its configuration, tokenizer and weights. */
+      /** SHA-256 over the names and bytes of its configuration, tokenizer, chat template and weights. */
       readonly hash: string;
     };
 
@@ -42,7 +42,7 @@ export async function describeBaseModel(named: Recipe["model"], watcher?: Watche
 
 /** What makes a model: an optimiser's state, a data card or a download's record beside it does not. */
 const modelFile =
-  /^(config|base_model|tokenizer|tokenizer_config)\.json$|^(?!optimizer\.).*\.(safetensors|gguf)$/;
+  /^(config|adapter_config|base_model|tokenizer|tokenizer_config)\.json$|^chat_template\.jinja$|^(?!optimizer\.).*\.(safetensors|gguf)$/;
 
 /** SHA-256 over the files of a model at a folder or file. Throws `FileError`. */
 export async function hashOfModel(path: string): Promise<string> {
