@@ -5,7 +5,7 @@
  */
 import { ConfigError } from "../errors.ts";
 
-/** What is used of `fetch`, which the global one does as well (`persistent-fetch.ts`). */
+/** What is used of `fetch`: that of `persistent-fetch.ts` is made for it, the global one fits too. */
 export type Fetch = (url: string | URL, init: FetchInit) => Promise<FetchReply>;
 
 export interface FetchInit {

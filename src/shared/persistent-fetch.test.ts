@@ -23,7 +23,8 @@ test("a call has method, headers and body, a reply status, headers and body", as
   expect([reply.headers.get("Retry-After"), reply.headers.get("none")]).toEqual(["7", null]);
   expect(await textOf(reply)).toBe("é".repeat(100_000));
   const [seen] = server.requests;
-  expect(seen).toMatchObject({ method: "POST", path: "/x?y=1", body: { a: 1 }, headers: { "x-key": "k" } });
+  const headers = { "x-key": "k", "user-agent": "forager" };
+  expect(seen).toMatchObject({ method: "POST", path: "/x?y=1", body: { a: 1 }, headers });
 });
 
 test("calls one after the other share a connection, those at once have their own", async () => {

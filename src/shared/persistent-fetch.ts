@@ -52,7 +52,12 @@ function partsOf({ hostname, port, pathname, search }: URL): Pick<Target, "host"
 function ask({ send, ...target }: Target, { method, headers, body, signal }: FetchInit): Promise<FetchReply> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
-    const request = send({ ...target, method: method ?? "GET", headers: { ...headers } });
+    // Some services refuse who does not say what it is.
+    const request = send({
+      ...target,
+      method: method ?? "GET",
+      headers: { "user-agent": "forager", ...headers },
+    });
     const abort = (): void => {
       request.destroy(signal?.reason);
     };

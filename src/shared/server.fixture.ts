@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import type { NetworkWorld } from "./network-world.ts";
+import { persistentFetch } from "./persistent-fetch.ts";
 
 export interface SeenRequest {
   readonly method: string;
@@ -95,12 +96,14 @@ export interface TestWorld extends NetworkWorld {
   readonly waits: number[];
 }
 
+const ask = persistentFetch();
+
 /** The real network; time goes on only by sleeping, at once. */
 export function testWorld(keys: Readonly<Record<string, string>> = {}): TestWorld {
   const waits: number[] = [];
   let now = Date.UTC(2026, 10, 29);
   return {
-    fetch,
+    fetch: ask,
     now: () => now,
     sleep: async (ms, signal) => {
       signal?.throwIfAborted();
