@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { type FileHandle, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,6 +57,12 @@ describe("a file of a model", () => {
     expect((await readdir(folder)).sort()).toEqual(["download.json", "model.onnx"]);
     await get();
     expect(hub.seen.map(({ url }) => url)).toEqual([path]);
+  });
+
+  test.runIf(existsSync("/proc/self"))("that no folder can be made for is refused at once", async () => {
+    hub.handle = (request, response) => serve(response, request.headers.range);
+    await expect(get({ cacheFolder: "/proc/none" })).rejects.toThrow("/proc takes no new folders");
+    expect(hub.seen).toEqual([]);
   });
 
   test("costs the token to the hub alone, also when the hub redirects within itself first", async () => {

@@ -5,10 +5,10 @@
  */
 import { createHash, type Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { exists, fileError } from "./files.ts";
+import { exists, fileError, makeFolder } from "./files.ts";
 import {
   type Answer,
   askForFile,
@@ -88,7 +88,7 @@ async function attempt(
   options: DownloadOptions,
 ): Promise<{ readonly commit: string | undefined }> {
   const { token, fetch: ask = fetch, signal, stallMs = 60_000 } = options;
-  await mkdir(dirname(partial.target), { recursive: true });
+  await makeFolder(dirname(partial.target));
   const stall = new AbortController();
   const watch = setTimeout(() => stall.abort(), stallMs);
   const startAt = async (tag: string): Promise<number> => {

@@ -2,10 +2,10 @@
  * Checkpoints of models on disk: `MODEL/weights/NAME` with the optimiser's state, `MODEL/sampler_weights/NAME` without. Each is
  * a folder that appears whole, with what it is of in `checkpoint.json`; its path for clients is `tinker://MODEL/weights/NAME`.
  */
-import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { createFolderAtomic, exists, fileError, writeFileAtomic } from "../../shared/files.ts";
+import { createFolderAtomic, exists, fileError, makeFolder, writeFileAtomic } from "../../shared/files.ts";
 import { HttpError } from "../http-error.ts";
 
 export const checkpointKinds = ["weights", "sampler_weights"] as const;
@@ -149,7 +149,7 @@ export class Checkpoints {
   }
 
   async create(): Promise<void> {
-    await mkdir(this.#folder, { recursive: true });
+    await makeFolder(this.#folder);
   }
 }
 

@@ -4,12 +4,12 @@
  * line of a segment off, which is then as if it had never been; every start begins a new segment.
  */
 import { createReadStream } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FileError } from "../../errors.ts";
-import { fileError } from "../../shared/files.ts";
+import { fileError, makeFolder } from "../../shared/files.ts";
 
 export interface JournalLimits {
   /** A segment that is larger is followed by another. */
@@ -58,7 +58,7 @@ export class Journal {
   /** Reads what is there, line by line, and opens it for more. Throws `FileError`. */
   static async open(folder: string, setting: JournalSetting): Promise<Journal> {
     try {
-      await mkdir(folder, { recursive: true });
+      await makeFolder(folder);
       const segments = await segmentsOf(folder);
       for (const segment of segments) await readSegment(pathOf(folder, segment), segment, setting.onLine);
       return new Journal(folder, segments.at(-1) ?? 0, setting);
