@@ -18,6 +18,9 @@ test("a model that the machine cannot hold is refused with the numbers and what 
   );
   expect(refuse(1.2e9, "int4")).not.toThrow();
   expect(refuse(0.5e9)).toThrow(/has 0\.50 GB; use a smaller model$/);
+  expect(() => requireRoom("smollm2", smol, { machineMemory: 1.2e9 })).toThrow(
+    /1\.20 GB; use a smaller model$/,
+  );
 });
 
 test("a model that is opened is refused before its weights are read", async () => {

@@ -130,6 +130,7 @@ async function openService(
   const sizes = {
     cacheMemory: sizeOf(options, "cache-memory") ?? defaultCacheMemory,
     memoryBudget: sizeOf(options, "memory-budget") ?? Math.floor(defaultShare * machineMemory()),
+    machineMemory: machineMemory(),
   };
   const source = await sourceOf(model);
   const hub = hubSettings(host.env, io);

@@ -41,6 +41,14 @@ afterAll(async () => {
   await rm(scratch, { recursive: true, force: true });
 });
 
+test("a base that the machine cannot hold is refused before its weights are read", async () => {
+  const opening = openEmbeddedBackend(base, { ...options, cacheMemory: 1e8, machineMemory: 1e8 });
+  await expect(opening).rejects.toThrow(EngineError);
+  await expect(opening).rejects.toThrow(
+    /base needs at least 0\.11 GB .*this machine has 0\.10 GB; use a smaller model$/,
+  );
+});
+
 test.each([3, 0])("a model of rank %i learns what an engine of its own learns", async (rank) => {
   const engine =
     rank === 0

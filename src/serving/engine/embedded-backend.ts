@@ -13,6 +13,7 @@ import { openModelFiles } from "../../engine/model-files.ts";
 import type { ModelOptions } from "../../engine/model-options.ts";
 import { locateModel } from "../../engine/model-source.ts";
 import { copyParameters, countParameters, type ParameterSet } from "../../engine/parameters.ts";
+import { requireRoom } from "../../engine/require-room.ts";
 import { SequenceRunner } from "../../engine/sequence-runner.ts";
 import { type TrainedWeights, wholeWeights } from "../../engine/trained-weights.ts";
 import { type MemoryLimits, planTraining } from "../../engine/training-plan.ts";
@@ -32,6 +33,8 @@ export interface EmbeddedBackendOptions extends MemoryLimits {
   readonly maxSlots: number;
   /** Bytes that keys and values may take for each of the weights that are sampled at one time. */
   readonly cacheMemory: number;
+  /** Bytes of the machine: a base that cannot be sampled in them is refused. Absent: unlimited. */
+  readonly machineMemory?: number;
   readonly hub?: HubOptions;
 }
 
@@ -49,13 +52,15 @@ interface SharedRunner {
   users: number;
 }
 
-/** Opens what `EmbeddedEngine.open` opens, as the base of many models. Throws as that does. */
+/** Opens what `EmbeddedEngine.open` opens, as the base of many models. Throws as that does, also where the machine is too small. */
 export async function openEmbeddedBackend(
   source: string,
   options: EmbeddedBackendOptions,
 ): Promise<EmbeddedBackend> {
-  const files = await openModelFiles(await locateModel(source, options.hub), options.hub);
+  const { machineMemory, hub } = options;
+  const files = await openModelFiles(await locateModel(source, hub), hub);
   try {
+    if (machineMemory !== undefined) requireRoom(source, files.model, { machineMemory });
     const base = {
       model: files.model,
       tokenizer: await files.readTokenizer(),
