@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { makeQuestion, makeSegment, makeTrajectory } from "../../test/make-trajectory.ts";
 import type { Turn } from "../environment/turn.ts";
 import { deficiencyNames } from "../reward/deficiencies.ts";
+import type { Trajectory } from "../rollout/trajectory.ts";
 import { scoreTrajectory } from "./score-trajectory.ts";
 
 function search(...ids: string[]): Turn {
@@ -96,6 +97,29 @@ test.each(["retrieverFailure", "policyFailure", "aborted"] as const)(
     });
   },
 );
+
+test("a ranker that could not be asked gives an item without scores, one that broke its grammar does not", () => {
+  const ranking = (changes: Partial<Trajectory>): Trajectory =>
+    makeTrajectory({ turns: [], answer: undefined, ...changes });
+  const ranked = (...rankings: readonly Trajectory[]) => scoreTrajectory(makeTrajectory({ rankings }));
+  const down = ranking({ stopReason: "policyFailure", failure: "no connection" });
+  expect(ranked(ranking({ answer: "[1]" }), down)).toMatchObject({
+    failed: true,
+    stopReason: "policyFailure",
+    failure: "ranking: no connection",
+  });
+  expect(ranked(ranking({ stopReason: "turnLimit" }))).toMatchObject({
+    failed: false,
+    em: 1,
+    invalidRankings: 1,
+  });
+});
+
+test("tokens of a ranker behind a server are those that the server counted", () => {
+  const usage = { calls: 1, promptTokens: 30, cachedTokens: 0, completionTokens: 5, contextTokens: 35 };
+  const rankings = [makeTrajectory({ segments: [{ source: "prompt", text: "rank", tokens: [] }], usage })];
+  expect(scoreTrajectory(makeTrajectory({ rankings }))).toMatchObject({ rankerTokens: 35 });
+});
 
 test("a gold answer is retrieved in whole words, and words such as no count for nothing", () => {
   const found = (text: string): Turn => ({

@@ -16,14 +16,30 @@ import {
   tokenCount,
 } from "../rollout/trajectory-view.ts";
 import { costScores } from "./cost.ts";
-import type { Item } from "./item.ts";
+import type { FailedItem, Item } from "./item.ts";
 import { judgeScores, plannerScores } from "./planner-scores.ts";
 import { searchScores } from "./search-scores.ts";
 import { searchUse } from "./search-use.ts";
 
+/** How the world failed an episode, its agent or its ranker; undefined where it did not. */
+export function failureOf({
+  stopReason,
+  failure,
+  rankings = [],
+}: Trajectory): Pick<FailedItem, "stopReason" | "failure"> | undefined {
+  if (isInfrastructureFailure(stopReason)) return { stopReason, failure: failure ?? stopReason };
+  const unranked = rankings.find((ranking) => isInfrastructureFailure(ranking.stopReason));
+  return (
+    unranked && {
+      stopReason: unranked.stopReason,
+      failure: `ranking: ${unranked.failure ?? unranked.stopReason}`,
+    }
+  );
+}
+
 /**
  * Scores a trajectory; `searchDollars` is what its searches were billed. No answer scores 0; a failure of the world gives an
- * item without scores.
+ * item without scores, also one of a ranker: the agent then read the retriever's choice, which is another method.
  */
 export function scoreTrajectory(
   trajectory: Trajectory,
@@ -38,8 +54,8 @@ export function scoreTrajectory(
     ...(kind !== undefined && { kind }),
     stopReason,
   };
-  if (isInfrastructureFailure(stopReason))
-    return { ...common, failed: true, failure: trajectory.failure ?? stopReason };
+  const broken = failureOf(trajectory);
+  if (broken !== undefined) return { ...common, ...broken, failed: true };
   const recall = goldPassageRecall(trajectory);
   return {
     ...common,

@@ -31,7 +31,10 @@ function rankerScores(rankings: readonly Trajectory[]): SearchScores {
   return {
     rankings: rankings.length,
     ...(rankings.length > 0 && { invalidRankings: invalid / rankings.length }),
-    rankerTokens: rankings.reduce((sum, ranking) => sum + tokenCount(ranking), 0),
+    // Without a tokenizer the server's own counts are the only ones.
+    rankerTokens:
+      rankings.reduce((sum, ranking) => sum + tokenCount(ranking), 0) ||
+      usage.promptTokens + usage.completionTokens,
     rankerMs: rankings.reduce((sum, { time }) => sum + time.policyMs, 0),
     ...(usage.dollars !== undefined && { rankerDollars: usage.dollars }),
   };
