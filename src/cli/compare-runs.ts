@@ -5,6 +5,7 @@ import type { MetricName } from "../evaluation/item.ts";
 import type { EvaluationResult } from "../evaluation/result.ts";
 import { exists } from "../shared/files.ts";
 import type { CommandIo, CommandResult } from "./command.ts";
+import { askedText } from "./result-text.ts";
 import { readResult } from "./stored-result.ts";
 
 /** The paths of an argument: itself where it exists, else what stands between its commas. */
@@ -38,9 +39,10 @@ export async function compareRuns(
   );
   for (const { key, a, b } of contractDifferences)
     io.print(`not the same contract: ${key} is ${String(a)} and ${String(b)}`);
+  io.print(askedText(runs.before[0] as EvaluationResult));
   for (const [name, difference] of Object.entries(overall)) io.print(sentence(name, difference));
   const decisive = overall[metric];
-  if (decisive?.verdict === "not distinguishable")
+  if (decisive?.verdict === "not distinguishable" && decisive.detectable !== undefined)
     io.print(
       `so many seeds and questions would show a difference of ${decisive.detectable.toFixed(3)} or more, four times out of five`,
     );

@@ -46,6 +46,12 @@ test("when everything failed there is no mean instead of a zero", () => {
   expect(summary.macroEm).toBeUndefined();
 });
 
+test("a data set without a score leaves no mean over the data sets", () => {
+  const summary = summarize([makeItem({ em: 1 }), { ...failed, dataset: "hotpotqa" }], { seed: 1 });
+  expect(summary.overall.em?.mean).toBe(1);
+  expect(summary.macroEm).toBeUndefined();
+});
+
 test("the order of the items changes no mean", () => {
   const items = [
     makeItem({ em: 1, searches: 2 }),

@@ -21,7 +21,7 @@ export const breakdownSchema = z.object({
 
 export const summarySchema = z.object({
   overall: breakdownSchema,
-  /** Unweighted mean of the data sets' exact match, the average of published tables; absent when nothing was scored. */
+  /** Unweighted mean of the data sets' exact match, the average of published tables; absent when one of them has no score. */
   macroEm: z.exactOptional(z.number()),
   byDataset: z.record(z.string(), breakdownSchema),
   byHops: z.record(z.string(), breakdownSchema),
@@ -37,9 +37,10 @@ export type Summary = Readonly<z.infer<typeof summarySchema>>;
 export function summarize(items: readonly Item[], options: { readonly seed: number }): Summary {
   const byDataset = breakDown(items, ({ dataset }) => dataset, options);
   const means = Object.values(byDataset).flatMap(({ em }) => em?.mean ?? []);
+  const isWhole = means.length > 0 && means.length === Object.keys(byDataset).length;
   return {
     overall: breakdownOf(items, options),
-    ...(means.length > 0 && { macroEm: means.reduce((sum, value) => sum + value, 0) / means.length }),
+    ...(isWhole && { macroEm: means.reduce((sum, value) => sum + value, 0) / means.length }),
     byDataset,
     byHops: breakDown(items, ({ hops }) => hops?.toString(), options),
     ...recallByHop(items, options),

@@ -20,8 +20,8 @@ export interface SeedDifference extends Estimate {
   /** Seeds of each side, and whether equal ones were paired. */
   readonly seeds: readonly [number, number];
   readonly isPaired: boolean;
-  /** The least difference that so many seeds and questions can be expected to find, from the spread of the resamples. */
-  readonly detectable: number;
+  /** The least difference that so many seeds and questions can be expected to find, from the spread of the resamples; undefined without any. */
+  readonly detectable: number | undefined;
   /** Means of both sides. */
   readonly before: number;
   readonly after: number;
@@ -147,7 +147,7 @@ export function seedDifference(
     verdict: p >= significance ? "not distinguishable" : isBetter ? "better" : "worse",
     seeds: [a.length, b.length],
     isPaired,
-    detectable: detectableDifference(sampleDeviation([...drawn]), 1) as number,
+    detectable: detectableDifference(sampleDeviation([...drawn]), 1),
     before,
     after,
   };

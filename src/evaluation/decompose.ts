@@ -18,7 +18,10 @@ export type RetrievalCondition = (typeof retrievalConditions)[number];
 /** Candidates among which passages with a gold answer are looked for where a question marks no gold passage. */
 const candidates = 50;
 
-/** The retriever under a condition, for one question: nothing, itself, or gold passages first and then its own best. */
+/**
+ * The retriever under a condition, for one question: nothing, itself, or gold passages first and then its own best. Where k has
+ * no room for all gold passages, those come first that the query finds, so that each hop can be shown its own.
+ */
 export function underCondition(
   retriever: Retriever,
   condition: RetrievalCondition,
@@ -31,8 +34,11 @@ export function underCondition(
   return {
     identity,
     retrieve: async (queries, k, signal) => {
-      const found = await retriever.retrieve(queries, gold.length > 0 ? k : Math.max(k, candidates), signal);
-      return found.map((list) => goldFirst(gold.length > 0 ? gold : holders(list, question), list, k));
+      const isRoomy = gold.length > 0 && gold.length <= k;
+      const found = await retriever.retrieve(queries, isRoomy ? k : Math.max(k, candidates), signal);
+      return found.map((list) =>
+        goldFirst(gold.length > 0 ? inOrderOf(list, gold) : holders(list, question), list, k),
+      );
     },
   };
 }
@@ -41,6 +47,13 @@ export function underCondition(
 function holders(list: readonly ScoredPassage[], { goldAnswers }: Question): Passage[] {
   const holds = answerMatcher(isVerdict(goldAnswers) ? [] : goldAnswers);
   return list.map(({ passage }) => passage).filter(holds);
+}
+
+/** The gold passages that a query found in its order, then the others. */
+function inOrderOf(list: readonly ScoredPassage[], gold: readonly Passage[]): Passage[] {
+  const place = new Map(list.map(({ passage }, i) => [passage.id, i]));
+  const rank = ({ id }: Passage): number => place.get(id) ?? list.length;
+  return gold.toSorted((a, b) => rank(a) - rank(b));
 }
 
 function goldFirst(gold: readonly Passage[], list: readonly ScoredPassage[], k: number): ScoredPassage[] {

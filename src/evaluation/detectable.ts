@@ -8,9 +8,14 @@
 const significanceQuantile = 1.959963985;
 const powerQuantile = 0.841621234;
 
-/** In the unit of `deviation`, which is that of the differences; undefined for no questions. */
+/**
+ * In the unit of `deviation`, which is that of the differences; undefined for no questions, and where all differ alike: a
+ * sample without spread does not tell what more questions would show.
+ */
 export function detectableDifference(deviation: number, n: number): number | undefined {
-  return n < 1 ? undefined : ((significanceQuantile + powerQuantile) * deviation) / Math.sqrt(n);
+  return n < 1 || deviation < 1e-12
+    ? undefined
+    : ((significanceQuantile + powerQuantile) * deviation) / Math.sqrt(n);
 }
 
 /** Questions for a difference to be found: the inverse of `detectableDifference`. */

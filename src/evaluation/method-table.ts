@@ -28,7 +28,7 @@ export interface TableCell extends PairedDifference {
 export interface TableRow extends MeasuredMethod {
   /** By set; `all` is over all questions. A set that the method was not asked is absent. */
   readonly bySet: Readonly<Record<string, Breakdown>>;
-  /** Unweighted mean of the metric over the sets, the average of published tables; absent where nothing was scored. */
+  /** Unweighted mean of the metric over the sets, the average of published tables; absent where a set has no score. */
   readonly macro?: number;
   /** Difference from the reference, by set; absent for the reference itself and where nothing is in common. */
   readonly differences: Readonly<Record<string, TableCell>>;
@@ -105,7 +105,9 @@ function referenceOf(
     throw new UsageError(
       `there is no method ${reference} to compare with; use one of ${methods.map(({ name }) => name).join(", ")}`,
     );
-  return methods.find(({ name, result }) => result !== undefined && name === (reference ?? name));
+  const isMeasured = (result: EvaluationResult | undefined): boolean =>
+    result !== undefined && result.summary.overall.n > 0;
+  return methods.find(({ name, result }) => isMeasured(result) && name === (reference ?? name));
 }
 
 function bySet(result: EvaluationResult | undefined): Readonly<Record<string, Breakdown>> {
@@ -113,8 +115,11 @@ function bySet(result: EvaluationResult | undefined): Readonly<Record<string, Br
 }
 
 function macroOf(result: EvaluationResult | undefined, metric: MetricName): { readonly macro?: number } {
-  const means = Object.values(result?.summary.byDataset ?? {}).flatMap((set) => set[metric]?.mean ?? []);
-  return means.length === 0 ? {} : { macro: means.reduce((sum, mean) => sum + mean, 0) / means.length };
+  const sets = Object.values(result?.summary.byDataset ?? {});
+  const means = sets.flatMap((set) => set[metric]?.mean ?? []);
+  return means.length === 0 || sets.some(({ n }) => n === 0)
+    ? {}
+    : { macro: means.reduce((sum, mean) => sum + mean, 0) / means.length };
 }
 
 function unequalKeys(

@@ -29,6 +29,7 @@ test("125 questions show a difference of a quarter at a deviation of one, as tex
   expect(questionsToDetect(1, 0.2506)).toBe(125);
   expect(sampleDeviation([0, 0, 1, 1])).toBeCloseTo(Math.sqrt(1 / 3), 12);
   expect(detectableDifference(1, 0)).toBeUndefined();
+  expect(detectableDifference(0, 100)).toBeUndefined();
 });
 
 test("equal seeds are paired, and a clear difference over seeds and questions is found", () => {
@@ -120,6 +121,27 @@ test("oracle retrieval shows gold passages first, those that hold the answer whe
   expect(await ids("oracle", [])).toEqual(["c", "a"]);
 });
 
+test("with no room for all gold passages the oracle shows the one that the query finds", async () => {
+  const passage = (id: string) => ({ id, title: id, text: "" });
+  const retriever: Retriever = {
+    identity: { method: "m", corpusHash: "c", indexHash: "i", parameters: {} },
+    retrieve: async (queries, k) =>
+      queries.map((query) =>
+        ["a", ...(query === "second hop" ? ["g2", "g1"] : ["g1"])]
+          .slice(0, k)
+          .map((id) => ({ passage: passage(id), score: 1 })),
+      ),
+  };
+  const question = makeQuestion({ goldPassages: ["g1", "g2"] });
+  const passages = new Map(["g1", "g2"].map((id) => [id, passage(id)]));
+  const oracle = underCondition(retriever, "oracle", { question, passages });
+  const shown = async (query: string, k: number): Promise<string[]> =>
+    (await oracle.retrieve([query], k)).flatMap((list) => list.map((found) => found.passage.id));
+  expect(await shown("first hop", 1)).toEqual(["g1"]);
+  expect(await shown("second hop", 1)).toEqual(["g2"]);
+  expect(await shown("second hop", 3)).toEqual(["g2", "g1", "a"]);
+});
+
 test("gold answers that vanish when normalised are refused by name", () => {
   expect(isScorable({ goldAnswers: ["The", "Paris"] })).toBe(true);
   expect(() =>
@@ -203,6 +225,25 @@ test("scores of different judges are not compared, exact match is", () => {
     differences: {},
   });
   expect(methodTable(methods, { seed: 1 }).rows[1]?.unequal).toEqual([]);
+});
+
+test("a method whose every question failed is no reference, and a set without a score has no macro mean", () => {
+  const failed = {
+    dataset: "hotpotqa",
+    id: "1",
+    failed: true,
+    stopReason: "policyFailure",
+    failure: "down",
+  } as const;
+  const table = methodTable(
+    [
+      { name: "down", result: makeResult([failed]) },
+      { name: "partly", result: makeResult([makeItem({ em: 1 }), failed]) },
+    ],
+    { seed: 1 },
+  );
+  expect(table.reference).toBe("partly");
+  expect(table.rows[1]?.macro).toBeUndefined();
 });
 
 test("a reference that could not be measured compares nothing, and an unknown one is refused", () => {

@@ -51,6 +51,14 @@ describe("compare", () => {
     expect(stdout).toMatch(/40 questions would show a difference of 0\.\d+ or more/);
   });
 
+  test("says of what questions its numbers are, and of equal results that they show nothing", async () => {
+    const { stdout } = await runForTest("compare", at("a.json"), at("a.json"));
+    expect(stdout).toMatch(/^2 questions of test, greedy$/m);
+    expect(stdout).toContain("no question of 40 was scored differently");
+    const { json } = await runForTest("compare", at("a.json"), at("a.json"), "--json");
+    expect(json).toMatchObject({ verdict: "not distinguishable", detectable: null });
+  });
+
   test("compares by another metric, and refuses one that is none", async () => {
     const call = ["compare", at("a.json"), at("b.json"), "--json", "--metric"];
     expect(await runForTest(...call, "searches")).toMatchObject({

@@ -5,6 +5,7 @@ import { describeDifference } from "../../evaluation/paired-test.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
 import { compareRuns, detectableIn, pathsOf } from "../compare-runs.ts";
 import { metricOf } from "../metric-option.ts";
+import { askedText } from "../result-text.ts";
 import { readResult } from "../stored-result.ts";
 
 const labels: { readonly [name in MetricName]?: string } = { em: "exact match", f1: "F1" };
@@ -63,15 +64,18 @@ async function compared({ pathA, pathB, force, metric }: Compared, io: CommandIo
   const decisive = comparison.overall[metric];
   for (const { key, a: left, b: right } of comparison.contractDifferences)
     io.print(`not the same contract: ${key} is ${String(left)} and ${String(right)}`);
+  io.print(askedText(a));
   for (const name of new Set<MetricName>([metric, "em", "f1", "searches"])) {
     const difference = comparison.overall[name];
     const words = { metric: labels[name] ?? name, isNeutral: name === "searches", ...names };
     if (difference) io.print(describeDifference(difference, words));
   }
   const detectable = detectableIn(a, b, metric);
-  if (decisive?.verdict === "not distinguishable" && detectable !== undefined)
+  if (decisive?.verdict === "not distinguishable")
     io.print(
-      `${decisive.n} questions would show a difference of ${detectable.toFixed(3)} or more, four times out of five`,
+      detectable === undefined
+        ? `no question of ${decisive.n} was scored differently, which does not tell what more of them would show`
+        : `${decisive.n} questions would show a difference of ${detectable.toFixed(3)} or more, four times out of five`,
     );
   if (comparison.unpaired + comparison.failed > 0)
     io.print(`left out: ${comparison.unpaired} questions of one result only, ${comparison.failed} failed`);
