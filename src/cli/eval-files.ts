@@ -1,4 +1,5 @@
 /** Where `forager eval` puts a result, and how result and trajectories are written, also those of an evaluation that ended early. */
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { EvaluationResult } from "../evaluation/result.ts";
 import { writeJsonLines } from "../reporting/json-lines.ts";
@@ -38,6 +39,15 @@ function trajectoriesBeside(path: string): string {
   return `${path.replace(/\.json$/, "")}.trajectories.jsonl`;
 }
 
+/** Where the episodes of an evaluation are until its result is. */
+export function keptBeside(path: string): string {
+  return `${path.replace(/\.json$/, "")}.kept.jsonl`;
+}
+
+function unfinishedBeside(path: string): string {
+  return trajectoriesBeside(path.replace(/\.json$/, ".unfinished"));
+}
+
 export interface Scored {
   readonly result: EvaluationResult;
   readonly trajectories: readonly Trajectory[];
@@ -56,6 +66,7 @@ export async function writeResult(
   );
   await writeJsonLines(trajectoriesBeside(path), records);
   await writeFileAtomic(path, `${JSON.stringify(scored.result, null, 2)}\n`);
+  await rm(unfinishedBeside(path), { force: true });
 }
 
 interface Unfinished {
@@ -76,8 +87,12 @@ export async function keepFinished(error: unknown, { finished, file, name }: Unf
       `${done}; name a file with --out to keep their trajectories`,
       spent.spent,
     );
-  const path = trajectoriesBeside(file.path.replace(/\.json$/, ".unfinished"));
+  const path = unfinishedBeside(file.path);
   const records = finished.map((trajectory) => toStored({ stage: "", step: 0, trajectory }));
   await writeJsonLines(path, records);
-  throw new BudgetSpentError(spent.code, `${done}, their trajectories are in ${path}`, spent.spent);
+  throw new BudgetSpentError(
+    spent.code,
+    `${done}, their trajectories are in ${path}; the same command goes on behind them`,
+    spent.spent,
+  );
 }

@@ -2,7 +2,7 @@
 import { parse } from "node:path";
 import type { Question } from "../corpus/question.ts";
 import { readQuestions } from "../corpus/read-questions.ts";
-import { evaluate } from "../evaluation/evaluate.ts";
+import { evaluate, type KeptEpisodes } from "../evaluation/evaluate.ts";
 import { requireScorable } from "../evaluation/scorable.ts";
 import { startProgress } from "../reporting/progress.ts";
 import type { PassageStore } from "../retrieval/passage-store.ts";
@@ -34,7 +34,14 @@ export async function score(
     io,
     finished,
     condition,
-  }: { readonly io: CommandIo; readonly finished: Trajectory[]; readonly condition?: "none" | "oracle" },
+    kept,
+  }: {
+    readonly io: CommandIo;
+    readonly finished: Trajectory[];
+    readonly condition?: "none" | "oracle";
+    /** Episodes that need not be played again. */
+    readonly kept?: KeptEpisodes | undefined;
+  },
 ): Promise<Scored> {
   const { recipe } = source;
   const opened = new Closers();
@@ -61,6 +68,7 @@ export async function score(
       ...(condition && changedRetrieval(condition, asked)),
       questions,
       split,
+      kept,
       environment: recipe.environment,
       planner,
       ranker: ranker?.sampling(recipe.evaluation.sampling),

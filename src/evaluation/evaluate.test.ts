@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import { makeQuestion } from "../../test/make-trajectory.ts";
+import { questionKey } from "../corpus/question.ts";
 import { environmentOptionsSchema } from "../environment/environment-options.ts";
 import { ForagerError, RetrieverError } from "../errors.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
 import type { Policy, SamplingOptions } from "../rollout/policy.ts";
 import { type ScriptedPolicy, scriptedPolicy } from "../rollout/scripted-policy.ts";
-import { type EvaluateInput, evaluate } from "./evaluate.ts";
+import type { Trajectory } from "../rollout/trajectory.ts";
+import { type EvaluateInput, evaluate, type KeptEpisodes } from "./evaluate.ts";
 import { evaluationOptionsSchema } from "./evaluation-options.ts";
 import { evaluationResultSchema } from "./result.ts";
 
@@ -146,4 +148,60 @@ test("what searches are billed is divided among the questions, and in the cost o
   });
   expect(result.items.map((item) => !item.failed && item.totalDollars)).toEqual([0.5, 0.5, 0.5, 0.5]);
   expect(evaluationResultSchema.parse(JSON.parse(JSON.stringify(result)))).toEqual(result);
+});
+
+/** Keeps episodes in memory, under the settings that they are asked for by. */
+function keeper() {
+  const episodes = new Map<string, Map<string, Trajectory>>();
+  let current = new Map<string, Trajectory>();
+  const kept: KeptEpisodes = {
+    load: async (setting) => {
+      current = episodes.get(setting) ?? new Map();
+      episodes.set(setting, current);
+      return new Map(current);
+    },
+    add: (trajectory) => current.set(questionKey(trajectory.question), trajectory),
+  };
+  return { kept, episodes };
+}
+
+test("episodes that were kept are not played again, those that failed are, and the result is that of one go", async () => {
+  const { kept, episodes } = keeper();
+  const failing = retriever((query) => query === "3");
+  const first = await evaluate(input({ retriever: failing, kept }));
+  expect(first.result.summary.overall).toMatchObject({ n: 9, failed: 1 });
+  const asked: string[] = [];
+  const watched: Retriever = {
+    ...retriever(),
+    retrieve: async (queries, k) => {
+      asked.push(...queries);
+      return await retriever().retrieve(queries, k);
+    },
+  };
+  const progress: number[] = [];
+  const second = await evaluate(
+    input({ retriever: watched, kept, onProgress: ({ done }) => progress.push(done) }),
+  );
+  expect(asked).toEqual(["3"]);
+  expect(progress).toEqual([9, 10]);
+  expect(second.result).toEqual((await evaluate(input())).result);
+  await evaluate(input({ kept, seed: 2 }));
+  expect(episodes.size).toBe(2);
+});
+
+test("what searches of kept episodes were billed counts at the price that a query has now", async () => {
+  let dollars = 0;
+  const web: Retriever = {
+    ...retriever(),
+    spent: () => ({ calls: 0, tokens: 0, dollars }),
+    retrieve: async (queries, k) => {
+      dollars += 0.01 * queries.length;
+      return await retriever((query) => query === "3" && dollars < 0.105).retrieve(queries, k);
+    },
+  };
+  const { kept } = keeper();
+  await evaluate(input({ retriever: web, kept }));
+  const { result } = await evaluate(input({ retriever: web, kept }));
+  expect(result.cost?.dollars).toBeCloseTo(0.1, 12);
+  expect(result.items[0]).toMatchObject({ retrievalDollars: expect.closeTo(0.01, 12) });
 });

@@ -9,8 +9,10 @@ import type { Retriever } from "../retrieval/retriever.ts";
 import type { Generator } from "../rollout/generator.ts";
 import type { Policy, SamplingOptions } from "../rollout/policy.ts";
 import type { Ranker } from "../rollout/ranked-search.ts";
+import type { RolloutSetting } from "../rollout/rollout.ts";
 import { runRollouts } from "../rollout/run-rollouts.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
+import { canonicalJson, sha256 } from "../shared/hash.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { summarize } from "./aggregate.ts";
 import { evaluationContract } from "./contract.ts";
@@ -18,7 +20,7 @@ import { costOf, queryCount } from "./cost.ts";
 import type { Item } from "./item.ts";
 import type { EvaluationResult } from "./result.ts";
 import { riskCoverage } from "./risk-coverage.ts";
-import { scoreTrajectory } from "./score-trajectory.ts";
+import { failureOf, scoreTrajectory } from "./score-trajectory.ts";
 
 /** Who judges, and for a planner who answers. */
 export interface JudgingParts {
@@ -65,8 +67,18 @@ export interface EvaluateInput {
   readonly signal?: AbortSignal;
   /** Called with each trajectory when it ends, in order of ending: what is done when an error ends the evaluation. */
   readonly onTrajectory?: (trajectory: Trajectory) => void;
+  /** Asked for episodes that need not be played, and given those that were; absent: all are played. */
+  readonly kept?: KeptEpisodes | undefined;
   /** Called after each episode. */
   readonly onProgress?: (progress: { readonly done: number; readonly total: number }) => void;
+}
+
+/** Episodes of an evaluation that was interrupted, or of which some failed, so that the others are not played again. */
+export interface KeptEpisodes {
+  /** By question key, those that were kept under the same setting: a hash of everything that they depend on. */
+  load(setting: string): Promise<ReadonlyMap<string, Trajectory>>;
+  /** Keeps an episode that the world did not fail. */
+  add(trajectory: Trajectory): void;
 }
 
 export interface Evaluation {
@@ -80,7 +92,7 @@ const greedy = { temperature: 0, topP: 1, topK: 0 } as const;
 
 /** Evaluates a policy. Throws the signal's reason when aborted, and `ForagerError` when two questions share a key. */
 export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
-  const { questions, sampling = greedy, seed, onProgress, concurrency, signal } = input;
+  const { questions, sampling = greedy, seed, signal } = input;
   const { policy, retriever, environment, tokenizer, contextLength, now } = input;
   requireUniqueKeys(questions);
   const isPlanner = environment.mode === "planner";
@@ -91,14 +103,8 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
     ...(isPlanner ? { generator: described } : { answerJudge: described }),
   });
   const billed = billing(retriever);
-  const requests = questions.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
-  let done = 0;
-  const onTrajectory = (trajectory: Trajectory): void => {
-    input.onTrajectory?.(trajectory);
-    onProgress?.({ done: ++done, total: questions.length });
-  };
-  const played = await runRollouts(
-    requests,
+  const { played, earlier } = await playAll(
+    questions,
     {
       policy,
       retriever,
@@ -111,18 +117,64 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
       generator: input.planner?.models.generator,
       ranker: input.ranker,
     },
-    { concurrency, signal, onTrajectory },
+    { ...input, setting: sha256(canonicalJson([contract, contextLength ?? null])) },
   );
   signal?.throwIfAborted();
   const billedForAnswers = billed();
+  const billedBefore = billedEarlier(billedForAnswers, { earlier, played });
   const trajectories = input.planner
     ? await input.planner.assess(played, { withBaselines: isPlanner, signal, now })
     : played;
-  const items = scoreAll(trajectories, billedForAnswers);
-  const cost = costOf(trajectories, billed());
+  const items = scoreAll(trajectories, plus(billedForAnswers, billedBefore));
+  const cost = costOf(trajectories, plus(billed(), billedBefore));
   const selective = riskCoverage(items);
   const summary = summarize(items, { seed });
   return { result: { contract, summary, cost, ...(selective && { selective }), items }, trajectories };
+}
+
+type Playing = Pick<
+  EvaluateInput,
+  "seed" | "concurrency" | "signal" | "onTrajectory" | "onProgress" | "kept"
+> & { readonly setting: string };
+
+/** The trajectories of all questions in order, and those among them that were kept before and are as they were. */
+async function playAll(
+  questions: readonly Question[],
+  rollouts: RolloutSetting,
+  { seed, concurrency, signal, kept, setting, ...input }: Playing,
+): Promise<{ readonly played: readonly Trajectory[]; readonly earlier: readonly Trajectory[] }> {
+  const known = (await kept?.load(setting)) ?? new Map<string, Trajectory>();
+  const missing = questions.filter((question) => !known.has(questionKey(question)));
+  let done = questions.length - missing.length;
+  if (done > 0) input.onProgress?.({ done, total: questions.length });
+  const onTrajectory = (trajectory: Trajectory): void => {
+    if (failureOf(trajectory) === undefined) kept?.add(trajectory);
+    input.onTrajectory?.(trajectory);
+    input.onProgress?.({ done: ++done, total: questions.length });
+  };
+  const requests = missing.map((question) => ({ question, group: questionKey(question), sample: 0, seed }));
+  const fresh = await runRollouts(requests, rollouts, { concurrency, signal, onTrajectory });
+  const all = new Map([...known, ...fresh.map((trajectory) => [trajectory.group, trajectory] as const)]);
+  return {
+    played: questions.map((question) => all.get(questionKey(question)) as Trajectory),
+    earlier: [...known.values()],
+  };
+}
+
+/** What searches of earlier episodes were billed, at the price a query that those of now had; 0 where there is none to tell it. */
+function billedEarlier(
+  billed: number | undefined,
+  { earlier, played }: { readonly earlier: readonly Trajectory[]; readonly played: readonly Trajectory[] },
+): number {
+  const count = (trajectories: readonly Trajectory[]): number =>
+    trajectories.reduce((sum, trajectory) => sum + queryCount(trajectory), 0);
+  const before = count(earlier);
+  const now = count(played) - before;
+  return billed === undefined || now === 0 ? 0 : (billed * before) / now;
+}
+
+function plus(billed: number | undefined, more: number): number | undefined {
+  return billed === undefined ? undefined : billed + more;
 }
 
 /** Tells what the retriever's searches have cost since now; undefined where they cost nothing but time. */
@@ -149,7 +201,7 @@ function requireUniqueKeys(questions: readonly Question[]): void {
     if (seen.has(key))
       throw new ForagerError(
         "data-format",
-        `question ${key} appears twice; ids must be unique within a data set`,
+        `question ${key} appears twice; ids must be unique within a data set, and files of one name are one data set: name each file once, and rename one of two`,
       );
     seen.add(key);
   }

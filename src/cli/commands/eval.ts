@@ -2,10 +2,12 @@
 import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
+import { withBudgetLeft } from "../budget-left.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
 import { decomposed, decompositionText, withPassagesOf } from "../eval-conditions.ts";
-import { keepFinished, resultFile, writeResult } from "../eval-files.ts";
+import { keepFinished, keptBeside, resultFile, writeResult } from "../eval-files.ts";
 import { score } from "../eval-scoring.ts";
+import { episodesFile, tellingOf } from "../kept-episodes.ts";
 import { resultNote } from "../live-view.ts";
 import { findModel, type SourceOptions } from "../open-model.ts";
 import { plannerJson, plannerText } from "../planner-text.ts";
@@ -49,6 +51,7 @@ export const evalCommand = defineCommand({
   details:
     "Greedy unless the recipe says otherwise. The result names everything it depends on; see forager compare. All\n" +
     "trajectories are kept: RUN/trajectories/eval-DATE-TIME.jsonl, or FILE with the ending .trajectories.jsonl.\n" +
+    "With --out, the same command goes on with what is left after an interruption or a spent budget.\n" +
     "--set environment.mode=direct and =rag score the same model as baselines without searches.\n" +
     "--set generator.model=MODEL lets another frozen model answer for a trained planner.",
   args: [
@@ -73,11 +76,13 @@ export const evalCommand = defineCommand({
       options["k-from"] === undefined ? found : await withPassagesOf(found, options["k-from"], io);
     const file = await resultFile(source, options.out, io);
     const finished: Trajectory[] = [];
-    const scored = await score(source, options, { io, finished }).catch((error: unknown) =>
-      keepFinished(error, { finished, file, name: target }),
-    );
+    const kept = options.out === undefined ? undefined : episodesFile(keptBeside(options.out), source.model);
+    const scored = await score(source, options, { io, finished, kept: kept && tellingOf(kept, finished) })
+      .catch((error: unknown) => keepFinished(error, { finished, file, name: target }))
+      .finally(() => kept?.close());
     const { result } = scored;
     if (file !== undefined) await writeResult(file, source, scored);
+    await kept?.remove();
     io.print(`${target}: ${resultNote(result)}\n`);
     io.print(resultTable(result));
     io.print(`\n${askedText(result)}`);
@@ -92,9 +97,13 @@ export const evalCommand = defineCommand({
     const json = { ...resultJson(result), ...plannerJson(result), file: file?.path ?? null };
     if (result.summary.overall.n === 0) return { json, exitCode: 1 };
     if (!options.decompose) return { json };
+    let left = source;
+    let last = result;
     const under = async (condition: "none" | "oracle"): Promise<EvaluationResult> => {
       io.note(`once more with ${condition === "none" ? "no" : "oracle"} retrieval`);
-      return (await score(source, options, { io, finished: [], condition })).result;
+      if (last.cost !== undefined) left = withBudgetLeft(left, last.cost);
+      last = (await score(left, options, { io, finished: [], condition })).result;
+      return last;
     };
     const parts = await decomposed(
       { none: await under("none"), real: result, oracle: await under("oracle") },

@@ -1,5 +1,5 @@
 /** Evaluating and asking a model behind a server, and the same again from recordings when the server is gone. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -151,6 +151,23 @@ describe("eval", () => {
     expect(kept.map((line) => (JSON.parse(line) as { stopReason: string }).stopReason)).toEqual(
       Array.from({ length: 4 }, () => "answer"),
     );
+    // A budget is of one command; the same one goes on with the four questions that are left.
+    expect(await runForTest("eval", recipe, "--out", at("poor.json"), "--json")).toMatchObject({
+      code: 0,
+      json: { n: 8, failed: 0, cost: { calls: 16 } },
+    });
+    expect(server.requests).toHaveLength(9 + 8);
+    expect((await readdir(folder)).filter((name) => /^poor\..*(kept|unfinished)/.test(name))).toEqual([]);
+  });
+
+  test("asks under all conditions of --decompose within one budget", async () => {
+    const server = await searchingServer();
+    const recipe = await recipeFor("split", served(server.url, { budget: { maxCalls: 20 } }));
+    const run = await runForTest("eval", recipe, "--decompose", "--out", at("split.json"));
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain("the model budget of 4 calls is spent");
+    expect(server.requests).toHaveLength(20);
+    expect((await resultAt(at("split.json"))).summary.overall.n).toBe(8);
   });
 
   test("counts money as 0 and says unpriced without a price; failures of the server are failed items", async () => {

@@ -1,7 +1,7 @@
 /**
  * `forager table`: evaluates every method that is named and makes one table of all of them on all sets. What was measured
- * stays in OUT/results and is not measured again; a method that fails is a row with its reason, and a later call tries it
- * again.
+ * stays in OUT/results and is not measured again, a method that was interrupted question by question; a method that fails is
+ * a row with its reason, and a later call tries it again, as it does single questions that failed.
  */
 import { readFile, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -14,19 +14,22 @@ import { account, methodCsv, methodMarkdown } from "../../reporting/method-table
 import { exists, makeFolder, writeFileAtomic } from "../../shared/files.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
+import { writeResult } from "../eval-files.ts";
+import { score } from "../eval-scoring.ts";
+import { episodesFile } from "../kept-episodes.ts";
 import { metricOf } from "../metric-option.ts";
 import { findModel } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
-import { parseCommand } from "../parse.ts";
+import { failureText } from "../result-text.ts";
 import { readResult } from "../stored-result.ts";
-import { evalCommand } from "./eval.ts";
 
 export const tableCommand = defineCommand({
   name: "table",
   summary: "Measure several methods and make one table of them (Markdown, CSV, HTML).",
   details:
     "A recipe is evaluated with the model it starts from, a run with its newest checkpoint, and a result (.json) is taken as\n" +
-    "it is. Call it again to go on after an interruption, or to try again what failed. OUT gets table.md, .csv and .html.",
+    "it is. Call it again to go on after an interruption, question by question, or to ask again what failed. OUT gets\n" +
+    "table.md, .csv and .html.",
   args: [{ name: "TARGET", doc: "a recipe, a run, or the result of forager eval", isRepeated: true }],
   options: {
     out: {
@@ -118,7 +121,8 @@ async function measured(task: Task, io: CommandIo): Promise<MeasuredMethod> {
   const { name, target } = task;
   try {
     const result = target.endsWith(".json") ? await readResult(target) : await evaluated(task, io);
-    return { name, result };
+    const failure = result.summary.overall.n === 0 ? failureText(result) : undefined;
+    return failure === undefined ? { name, result } : { name, failure };
   } catch (error) {
     if (io.signal.aborted)
       throw new InterruptedError(
@@ -135,21 +139,36 @@ async function measured(task: Task, io: CommandIo): Promise<MeasuredMethod> {
   }
 }
 
-/** The stored result where it is of the same recipe, model and version; else a new one. */
+/**
+ * The stored result where it is of the same recipe, model and version and whole; else a new one, for which only those
+ * questions are asked that no earlier call of the command has an episode of.
+ */
 async function evaluated({ target, name, set, folder }: Task, io: CommandIo): Promise<EvaluationResult> {
   const source = await findModel(target, { overrides: set });
   const { recipe, model, position } = source;
   const key = sha256(JSON.stringify([resolvedYaml(recipe), model, position ?? null, packageVersion()]));
-  const path = join(folder, "results", `${name}.json`);
-  const keyPath = join(folder, "results", `${name}.key`);
+  const at = (ending: string): string => join(folder, "results", `${name}.${ending}`);
+  const [path, keyPath, keptPath] = [at("json"), at("key"), at("kept.jsonl")];
   if ((await exists(path)) && (await exists(keyPath)) && (await readFile(keyPath, "utf8")) === key) {
-    io.note(`${name} is measured already`);
-    return await readResult(path);
+    const stored = await readResult(path);
+    const { n, failed } = stored.summary.overall;
+    if (failed === 0) {
+      io.note(`${name} is measured already`);
+      return stored;
+    }
+    io.note(`${name} is asked again what failed: ${failed} of ${n + failed} questions`);
   }
-  for (const old of [path, keyPath, path.replace(/\.json$/, ".trajectories.jsonl")])
-    await rm(old, { force: true });
-  const words = [target, "--out", path, ...set.flatMap((override) => ["--set", override])];
-  await evalCommand.run(parseCommand(evalCommand, words), { ...io, print: () => undefined });
-  await writeFileAtomic(keyPath, key);
-  return await readResult(path);
+  for (const old of [path, keyPath, at("trajectories.jsonl")]) await rm(old, { force: true });
+  const kept = episodesFile(keptPath, model);
+  try {
+    const scored = await score(source, { questions: [] }, { io, finished: [], kept });
+    await writeResult({ path }, source, scored);
+    await writeFileAtomic(keyPath, key);
+    const failure = failureText(scored.result);
+    if (failure === undefined) await rm(keptPath, { force: true });
+    else io.note(failure);
+    return scored.result;
+  } finally {
+    await kept.close();
+  }
 }
