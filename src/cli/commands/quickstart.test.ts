@@ -37,6 +37,8 @@ test("trains recipes/quickstart.yaml and shows what came out, for people", async
     ...small,
   );
   expect(stderr).toContain("before: exact match");
+  // What the budgets of the recipe allow fits into its context: a newcomer reads no warning.
+  expect(stderr).not.toContain("the longest episode that is allowed");
   expect(code).toBe(0);
   expect(stdout).toMatch(/questions +n +exact match before +after/);
   expect(stdout).toMatch(/exact match: .* \(95 % interval .*, p = .*, n = 8\)/);
