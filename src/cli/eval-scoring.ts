@@ -5,6 +5,7 @@ import { readQuestions } from "../corpus/read-questions.ts";
 import { evaluate, type KeptEpisodes } from "../evaluation/evaluate.ts";
 import { requireScorable } from "../evaluation/scorable.ts";
 import { startProgress } from "../reporting/progress.ts";
+import type { Bm25Index } from "../retrieval/lexical/bm25.ts";
 import type { PassageStore } from "../retrieval/passage-store.ts";
 import type { Retriever } from "../retrieval/retriever.ts";
 import { openSearch } from "../retrieval/search-folder.ts";
@@ -48,7 +49,8 @@ export async function score(
   try {
     const world = processWorld(io);
     const asked = await questionsAndRetriever(source, { files, index, world }, opened);
-    const { questions, retriever, split } = asked;
+    const { questions, retriever, split, remark } = asked;
+    if (remark !== undefined && condition === undefined) io.note(remark);
     const agent = await openPolicy(source, io, opened);
     const { policy, tokenizer, contextLength, concurrency } = agent;
     const planner = await openAssessor(
@@ -99,6 +101,8 @@ interface Asked {
   readonly retriever: Retriever;
   /** Named in the contract. */
   readonly split: string;
+  /** What people should know before they read the scores. */
+  readonly remark: string | undefined;
 }
 
 interface QuestionSource {
@@ -121,10 +125,22 @@ async function questionsAndRetriever(
   const asked: Question[] = [];
   for (const file of files) asked.push(...(await readQuestions(file)));
   requireScorable(asked);
+  const questions = files.length === 0 ? (own?.evaluation ?? []) : asked;
   return {
-    questions: files.length === 0 ? (own?.evaluation ?? []) : asked,
+    questions,
     retriever: (other ?? own)?.retriever as Retriever,
     passages: other === undefined ? own?.passages : undefined,
     split: files.length === 0 ? (own?.split ?? "") : files.map((file) => parse(file).name).join("+"),
+    remark: other && missingGold(questions, other.index, index as string),
   };
+}
+
+/** Where another index lacks gold passages, what is said of finding them is not about searching. */
+function missingGold(questions: readonly Question[], index: Bm25Index, name: string): string | undefined {
+  const marked = questions.filter(({ goldPassages }) => goldPassages.length > 0);
+  const gold = new Set(marked.flatMap(({ goldPassages }) => goldPassages));
+  const missing = new Set([...gold].filter((id) => index.passageById(id) === undefined));
+  if (missing.size === 0) return undefined;
+  const short = marked.filter(({ goldPassages }) => goldPassages.some((id) => missing.has(id)));
+  return `${name} lacks ${missing.size} of the ${gold.size} gold passages, of ${short.length} of the ${marked.length} questions that name any: they count as not found, whatever was searched for; index the corpus of the questions, or leave "gold found" aside`;
 }

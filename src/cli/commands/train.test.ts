@@ -150,8 +150,25 @@ describe("eval of a run", () => {
       code: 0,
       json: { n: 40, contract: { split: "train" }, file: at("train-score.json") },
     });
+    expect(result.stderr).not.toContain("gold passages");
     expect((await runForTest("compare", at("train-score.json"), at("run"))).stderr).toContain(
       "do not measure the same",
+    );
+  });
+
+  test("says how many gold passages another index lacks", async () => {
+    const corpus = (await readFile(at("run/data/corpus.jsonl"), "utf8")).trim().split("\n");
+    const questions = (await readFile(at("run/data/train.jsonl"), "utf8")).trim().split("\n");
+    const [first, second] = questions.slice(0, 2).map((line) => new Set<string>(JSON.parse(line).supporting));
+    const gold = new Set([...(first ?? []), ...(second ?? [])]);
+    const without = corpus.filter((line) => !first?.has(JSON.parse(line).id));
+    await writeFile(at("poor.jsonl"), `${without.join("\n")}\n`);
+    await writeFile(at("two.jsonl"), `${questions.slice(0, 2).join("\n")}\n`);
+    await runForTest("index", at("poor.jsonl"), "--out", at("poor"));
+    const short = [first, second].filter((ids) => [...(ids ?? [])].some((id) => first?.has(id))).length;
+    const line = ["eval", at("run"), "--questions", at("two.jsonl"), "--index", at("poor")];
+    expect((await runForTest(...line, "--out", at("poor.json"))).stderr).toContain(
+      `poor lacks ${first?.size} of the ${gold.size} gold passages, of ${short} of the 2 questions`,
     );
   });
 
