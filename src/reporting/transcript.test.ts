@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { AnswerAction } from "../environment/action.ts";
+import type { Turn } from "../environment/turn.ts";
 import { makeTrajectory } from "./made-up.suite.ts";
 import { allowsColor, renderTranscript, visibleText } from "./transcript.ts";
 
@@ -29,6 +31,21 @@ describe("a transcript", () => {
   it("says why there is no answer", () => {
     const trajectory = makeTrajectory({ answer: undefined, stopReason: "turnLimit" });
     expect(renderTranscript(trajectory, { color: false })).toContain("no answer (turnLimit)");
+  });
+
+  it("shows what an answer cites, and says of an abstention that it is one", () => {
+    const [search] = makeTrajectory().turns;
+    const ending = (action: AnswerAction) =>
+      renderTranscript(
+        makeTrajectory({ turns: [search as Turn, { action }], answer: action.abstains ? undefined : "x" }),
+        { color: false },
+      );
+    expect(ending({ type: "answer", answer: "x", cited: [1, 9] })).toMatch(
+      /answer {3}x\ncites {4}\[1\] "?Ostburg"?\ncites {4}\[9\] no such passage\n$/,
+    );
+    expect(ending({ type: "answer", answer: "", abstains: true })).toMatch(
+      /answer {3}none: the agent says that it does not know\n$/,
+    );
   });
 
   it("is coloured on a terminal only, and not against the user's wish", () => {

@@ -3,6 +3,7 @@
  * policy wrote is bright, what the environment answered is blue. Text from models and documents cannot drive the
  * terminal: control characters are shown, not sent.
  */
+import { citedPassages, hasAbstained } from "../reward/citations.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 
 export interface TranscriptOptions {
@@ -24,7 +25,7 @@ export function allowsColor(isTerminal: boolean, noColor: string | undefined): b
 export function renderTranscript(trajectory: Trajectory, options: TranscriptOptions): string {
   const paint = (style: Style, text: string): string =>
     paintLines(options.color ? styles[style] : undefined, text);
-  const { question, answer, stopReason } = trajectory;
+  const { question, answer } = trajectory;
   const lines = [
     `${paint("label", "question")} ${visibleText(question.text)}`,
     ...(question.goldAnswers.length === 0
@@ -35,12 +36,22 @@ export function renderTranscript(trajectory: Trajectory, options: TranscriptOpti
       .map(({ source, text }) => paint(source, visibleText(text).trim()))
       .filter((text) => text !== ""),
   ];
-  const outcome = answer === undefined ? `no answer (${stopReason})` : visibleText(answer);
+  const outcome = answer === undefined ? unanswered(trajectory) : visibleText(answer);
   const { reward } = options;
   const worth =
     reward === undefined ? "" : paint(reward > 0 ? "good" : "bad", `  reward ${Number(reward.toFixed(3))}`);
   lines.push(`${paint("label", "answer  ")} ${outcome}${worth}`);
+  for (const { number, passage } of citedPassages(trajectory) ?? [])
+    lines.push(
+      `${paint("label", "cites   ")} [${number}] ${passage ? visibleText(passage.title || passage.id) : "no such passage"}`,
+    );
   return `${lines.join("\n")}\n`;
+}
+
+function unanswered(trajectory: Trajectory): string {
+  return hasAbstained(trajectory)
+    ? "none: the agent says that it does not know"
+    : `no answer (${trajectory.stopReason})`;
 }
 
 /**

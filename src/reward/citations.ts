@@ -4,6 +4,7 @@
  * cited and wrong.
  */
 import { answerMatcher, isVerdict } from "../corpus/answer-match.ts";
+import type { Passage } from "../corpus/passage.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { shownPassages } from "../rollout/trajectory-view.ts";
 
@@ -14,14 +15,27 @@ export interface CitationScores {
   readonly recall: number;
 }
 
-/** Undefined for an answer of a format without citations, for an abstention, and where there is no evidence to cite. */
-export function citationScores(trajectory: Trajectory): CitationScores | undefined {
+export interface Citation {
+  readonly number: number;
+  /** Undefined for a number that no passage has. */
+  readonly passage: Passage | undefined;
+}
+
+/** What the answer cites, in order; undefined for an answer of a format without citations and for an abstention. */
+export function citedPassages(trajectory: Trajectory): Citation[] | undefined {
   const last = trajectory.turns.at(-1)?.action;
   if (last?.type !== "answer" || last.abstains || last.cited === undefined) return undefined;
-  const shown = shownPassages(trajectory).flatMap(({ passages }) => passages.map(({ passage }) => passage));
-  const evidence = evidenceOf(trajectory, shown);
+  const shown = allShown(trajectory);
+  return last.cited.map((number) => ({ number, passage: shown[number - 1] }));
+}
+
+/** Undefined for an answer of a format without citations, for an abstention, and where there is no evidence to cite. */
+export function citationScores(trajectory: Trajectory): CitationScores | undefined {
+  const citations = citedPassages(trajectory);
+  if (citations === undefined) return undefined;
+  const evidence = evidenceOf(trajectory, allShown(trajectory));
   if (evidence.size === 0) return undefined;
-  const cited = last.cited.map((number) => shown[number - 1]?.id);
+  const cited = citations.map(({ passage }) => passage?.id);
   const right = cited.filter((id) => id !== undefined && evidence.has(id));
   return {
     ...(cited.length > 0 && { precision: right.length / cited.length }),
@@ -41,10 +55,12 @@ export function hasAbstained({ turns }: Trajectory): boolean {
   return last?.type === "answer" && last.abstains === true;
 }
 
-function evidenceOf(
-  { question }: Trajectory,
-  shown: readonly { readonly id: string; readonly title: string; readonly text: string }[],
-): ReadonlySet<string> {
+/** Passages in the order of their numbers. */
+function allShown(trajectory: Trajectory): Passage[] {
+  return shownPassages(trajectory).flatMap(({ passages }) => passages.map(({ passage }) => passage));
+}
+
+function evidenceOf({ question }: Trajectory, shown: readonly Passage[]): ReadonlySet<string> {
   if (question.goldPassages.length > 0) return new Set(question.goldPassages);
   if (isVerdict(question.goldAnswers)) return new Set();
   const holds = answerMatcher(question.goldAnswers);

@@ -2,6 +2,7 @@
 import { UsageError } from "../../errors.ts";
 import { renderTranscript } from "../../reporting/transcript.ts";
 import { openSearch } from "../../retrieval/search-folder.ts";
+import { citedPassages, hasAbstained } from "../../reward/citations.ts";
 import { runRollout } from "../../rollout/rollout.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
 import { Closers } from "../../shared/closers.ts";
@@ -82,15 +83,9 @@ export const askCommand = defineCommand({
   },
 });
 
-function trajectoryJson({
-  question,
-  answer,
-  stopReason,
-  turns,
-  segments,
-  failure,
-  usage,
-}: Trajectory): Record<string, unknown> {
+function trajectoryJson(trajectory: Trajectory): Record<string, unknown> {
+  const { question, answer, stopReason, turns, segments, failure, usage } = trajectory;
+  const cited = citedPassages(trajectory);
   const searches = turns.flatMap(({ action, passages }) =>
     (action.type === "search" || action.type === "searches") && passages !== undefined
       ? [
@@ -105,6 +100,8 @@ function trajectoryJson({
     question: question.text,
     answer: answer ?? null,
     stopReason,
+    ...(hasAbstained(trajectory) && { abstained: true }),
+    ...(cited && { cited: cited.map(({ number, passage }) => ({ number, id: passage?.id ?? null })) }),
     ...(failure !== undefined && { failure }),
     searches,
     ...(usage && { usage }),
