@@ -10,6 +10,7 @@ test.each([
   ["not sure", undefined],
   ["The answer is yes", undefined],
   ["", undefined],
+  ["<think>yes", undefined],
 ])("the verdict %j is %s", (reply, verdict) => {
   expect(readVerdict(reply)).toBe(verdict);
 });
@@ -25,6 +26,7 @@ test.each([
   ["10", undefined],
   ["3.5", undefined],
   ["good", undefined],
+  ["<think>it has 5 queries, of which", undefined],
 ])("the grade %j is %s", (reply, grade) => {
   expect(readGrade(reply)).toBe(grade);
 });

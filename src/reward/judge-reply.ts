@@ -1,8 +1,11 @@
 /** Reads what a judge that is a language model says. A judge that does not keep to its task is data: undefined. */
 
-/** Behind the reasoning of models that think aloud. */
-function behindThoughts(reply: string): string {
-  return reply.replace(/^[\s\S]*<\/think>/, "").trim();
+/** Behind the reasoning of models that think aloud; empty where it was cut off before it ended. */
+export function behindThoughts(reply: string): string {
+  return reply
+    .replace(/^[\s\S]*<\/think>/, "")
+    .replace(/<think>[\s\S]*$/, "")
+    .trim();
 }
 
 /** Whether the first word is yes or no, in any letter case, marks around it left aside. */

@@ -8,6 +8,7 @@ import { prepareQuestion } from "../environment/prompt.ts";
 import { chosenPassages } from "../rollout/ranked-search.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { sha256 } from "../shared/hash.ts";
+import { behindThoughts } from "./judge-reply.ts";
 
 const rubricText = [
   "A search agent works on a question. It sent a query, a ranker chose which passages it saw, and the agent went on. Grade the choice from 0 to 3 and write the number alone.",
@@ -45,6 +46,6 @@ export function rankingJudgePrompt(
 
 /** The first number behind all reasoning, if it is a whole one from 0 to 3. */
 export function readRubric(reply: string): number | undefined {
-  const number = /-?\d+(?:[.,]\d+)?/.exec(reply.replace(/^[\s\S]*<\/think>/, ""))?.[0];
+  const number = /-?\d+(?:[.,]\d+)?/.exec(behindThoughts(reply))?.[0];
   return number !== undefined && /^[0-3]$/.test(number) ? Number(number) : undefined;
 }
