@@ -1,6 +1,6 @@
 /** Parts of `forager compare`: several seeds a side, and what a comparison of so many questions can show at all. */
 import { compareSeeds, metricMatrices, type SeedDifference } from "../evaluation/compare-seeds.ts";
-import { detectableDifference, sampleDeviation } from "../evaluation/detectable.ts";
+import { detectableDifference, questionsToDetect, sampleDeviation } from "../evaluation/detectable.ts";
 import type { MetricName } from "../evaluation/item.ts";
 import type { EvaluationResult } from "../evaluation/result.ts";
 import { exists } from "../shared/files.ts";
@@ -73,13 +73,21 @@ function sentence(
   return `${metric}: ${what}: ${numbers}; ${seeds[0]} and ${seeds[1]} seeds${isPaired ? ", paired" : ""}, n = ${n}`;
 }
 
-/** The least difference in a metric that a comparison of two results could be expected to find. */
-export function detectableIn(
-  a: EvaluationResult,
-  b: EvaluationResult,
-  metric: MetricName,
-): number | undefined {
+/** What a comparison of two results could be expected to find in a metric. */
+export interface Power {
+  /** The least difference that so many questions would show. */
+  readonly detectable: number;
+  /** Questions that would show the difference that was seen; undefined where none was. */
+  readonly needed: number | undefined;
+}
+
+/** The power of a comparison; undefined where no question is scored differently, or none in both. */
+export function powerOf(a: EvaluationResult, b: EvaluationResult, metric: MetricName): Power | undefined {
   const [[before = []] = [], [after = []] = []] = metricMatrices([[a], [b]], metric);
   const differences = before.map((value, i) => (after[i] as number) - value);
-  return detectableDifference(sampleDeviation(differences), differences.length);
+  const deviation = sampleDeviation(differences);
+  const detectable = detectableDifference(deviation, differences.length);
+  if (detectable === undefined) return undefined;
+  const seen = Math.abs(differences.reduce((sum, value) => sum + value, 0) / differences.length);
+  return { detectable, needed: seen === 0 ? undefined : questionsToDetect(deviation, seen) };
 }

@@ -48,7 +48,14 @@ describe("compare", () => {
   test("says so when two results cannot be told apart, and what so many questions would have shown", async () => {
     const { stdout } = await runForTest("compare", at("b.json"), at("b-too.json"));
     expect(stdout).toContain("are not distinguishable");
-    expect(stdout).toMatch(/40 questions would show a difference of 0\.\d+ or more/);
+    expect(stdout).toMatch(
+      /40 questions would show a difference of 0\.\d+ or more, four times out of five; the one seen here would take about \d+/,
+    );
+    const { json } = await runForTest("compare", at("b.json"), at("b-too.json"), "--json");
+    const { n, difference, detectable, questionsNeeded } = json as Record<string, number>;
+    expect(questionsNeeded).toBe(
+      Math.ceil((n as number) * ((detectable as number) / (difference as number)) ** 2),
+    );
   });
 
   test("says of what questions its numbers are, and of equal results that they show nothing", async () => {

@@ -3,7 +3,7 @@ import { compareResults, IncomparableError } from "../../evaluation/compare-resu
 import type { MetricName } from "../../evaluation/item.ts";
 import { describeDifference } from "../../evaluation/paired-test.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
-import { compareRuns, detectableIn, pathsOf } from "../compare-runs.ts";
+import { compareRuns, type Power, pathsOf, powerOf } from "../compare-runs.ts";
 import { metricOf } from "../metric-option.ts";
 import { askedText } from "../result-text.ts";
 import { readResult } from "../stored-result.ts";
@@ -70,13 +70,8 @@ async function compared({ pathA, pathB, force, metric }: Compared, io: CommandIo
     const words = { metric: labels[name] ?? name, isNeutral: name === "searches", ...names };
     if (difference) io.print(describeDifference(difference, words));
   }
-  const detectable = detectableIn(a, b, metric);
-  if (decisive?.verdict === "not distinguishable")
-    io.print(
-      detectable === undefined
-        ? `no question of ${decisive.n} was scored differently, which does not tell what more of them would show`
-        : `${decisive.n} questions would show a difference of ${detectable.toFixed(3)} or more, four times out of five`,
-    );
+  const power = powerOf(a, b, metric);
+  if (decisive?.verdict === "not distinguishable") io.print(powerText(decisive.n, power));
   if (comparison.unpaired + comparison.failed > 0)
     io.print(`left out: ${comparison.unpaired} questions of one result only, ${comparison.failed} failed`);
   return {
@@ -87,10 +82,19 @@ async function compared({ pathA, pathB, force, metric }: Compared, io: CommandIo
       ci: decisive?.ci ?? null,
       p: decisive?.p ?? null,
       verdict: decisive?.verdict ?? null,
-      detectable: detectable ?? null,
+      detectable: power?.detectable ?? null,
+      questionsNeeded: power?.needed ?? null,
       contractDifferences: comparison.contractDifferences,
       unpaired: comparison.unpaired,
       failed: comparison.failed,
     },
   };
+}
+
+/** What a comparison that tells nothing apart could have shown, and what it would take. */
+function powerText(n: number, power: Power | undefined): string {
+  if (power === undefined)
+    return `no question of ${n} was scored differently, which does not tell what more of them would show`;
+  const shown = `${n} questions would show a difference of ${power.detectable.toFixed(3)} or more, four times out of five`;
+  return power.needed === undefined ? shown : `${shown}; the one seen here would take about ${power.needed}`;
 }
