@@ -99,6 +99,7 @@ export function searchUseText({
   selective,
 }: EvaluationResult): string {
   const { redundantSearches, searchesAfterEvidence, answerSupported, abstained } = overall;
+  const { citationPrecision, citationRecall } = overall;
   if (redundantSearches === undefined || searchesAfterEvidence === undefined) return "";
   const hops = recallByHop.map(({ mean }) => mean.toFixed(3)).join(", ");
   const area = selective?.area;
@@ -106,6 +107,9 @@ export function searchUseText({
     `of the searches of a question ${redundantSearches.mean.toFixed(2)} redundant, ${searchesAfterEvidence.mean.toFixed(2)} after the evidence was in hand`,
     ...(answerSupported === undefined ? [] : [`answers supported by a passage ${share(answerSupported)}`]),
     ...(hops === "" ? [] : [`recall of the gold passages in order ${hops}`]),
+    ...(citationRecall === undefined
+      ? []
+      : [`citations: precision ${share(citationPrecision)}, recall ${share(citationRecall)}`]),
     ...(abstained === undefined || abstained.mean === 0 ? [] : [`abstained ${share(abstained)}`]),
     ...(area === undefined ? [] : [`area under risk-coverage ${area.toFixed(3)}`]),
   ].join("; ");
