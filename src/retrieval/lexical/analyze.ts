@@ -20,6 +20,7 @@ export const analysisOptionsSchema = z.strictObject({
 export type AnalysisOptions = z.output<typeof analysisOptionsSchema>;
 
 export interface Term {
+  /** A stop word has a term of its own, in capitals as no folded word is: the stem of "ups" is not the stop word "up". */
   readonly text: string;
   /** Whether it carries no topic; never true when `stopWords` is off. */
   readonly isStopWord: boolean;
@@ -31,10 +32,8 @@ export function termOf(
   { language, stopWords, stemming }: Omit<AnalysisOptions, "folding">,
 ): Term {
   const isEnglish = language === "english";
-  return {
-    text: isEnglish && stemming ? porter2(word) : word,
-    isStopWord: isEnglish && stopWords && STOP_WORDS.has(word),
-  };
+  if (isEnglish && stopWords && STOP_WORDS.has(word)) return { text: word.toUpperCase(), isStopWord: true };
+  return { text: isEnglish && stemming ? porter2(word) : word, isStopWord: false };
 }
 
 /** The folded words of `text`: "São Tomé's 2nd" gives sao, tome, s, 2nd; "東京タワー" gives 東京, 京タ, タワ, ワー. */

@@ -109,6 +109,15 @@ describe("bm25", () => {
     expect(await ids(passages, "who saw the lake")).toEqual(["lake"]);
   });
 
+  test("keeps a stop word in titles apart from words whose stem it is", async () => {
+    const passages = [
+      passage("film", "Grown Ups", "a comedy"),
+      ...["a", "b", "c", "d"].map((id) => passage(id, "Growing Up", "up and on")),
+    ];
+    expect(await ids(passages, "ups")).toEqual(["film"]);
+    expect(await ids(passages, "up")).toEqual(["a", "b", "c", "d"]);
+  });
+
   test("matches other forms of a word, accents and case aside, unless told not to stem", async () => {
     const passages = [passage("a", "", "Rivers flowing through São Tomé")];
     expect(await ids(passages, "RIVER flows sao tome")).toEqual(["a"]);
