@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { createInterface } from "node:readline";
 import { ApproximateIndex, approximateOptionsSchema } from "../src/retrieval/dense/approximate.ts";
 import type { Encoder } from "../src/retrieval/dense/encoder.ts";
 import { ExactSearch, type Neighbours } from "../src/retrieval/dense/exact.ts";
 import { openEncoder } from "../src/retrieval/dense/onnx-encoder.ts";
 import { SEGMENT_ROWS } from "../src/retrieval/dense/vector-file.ts";
+import { answerRequests } from "./answer-requests.ts";
 
 type Request =
   | {
@@ -166,12 +166,4 @@ async function answer(request: Request): Promise<object> {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let reply: object;
-  try {
-    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
-  } catch (error) {
-    reply = { ok: false, error: (error as Error).message };
-  }
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
+await answerRequests(answer);

@@ -1,6 +1,5 @@
 /** Our side of the engine benchmark: the protocol of `peers/torch_engine.py`, answered by the embedded engine. */
 import { performance } from "node:perf_hooks";
-import { createInterface } from "node:readline";
 import type { Datum } from "../src/algorithm/datum.ts";
 import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
 import type { AdamOptions } from "../src/engine/engine.ts";
@@ -8,6 +7,7 @@ import type { ModelOptions } from "../src/engine/model-options.ts";
 import type { SamplingWeights } from "../src/engine/weight-quantization.ts";
 import { type Random, random } from "../src/shared/random.ts";
 import { processorClock } from "../src/training/processor-clock.ts";
+import { answerRequests } from "./answer-requests.ts";
 import type { Work } from "./engine-cases.ts";
 import { idsOnly } from "./ids-only.ts";
 import { productRate } from "./matrix-product.ts";
@@ -132,12 +132,4 @@ async function answer(request: Request): Promise<object> {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let reply: object;
-  try {
-    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
-  } catch (error) {
-    reply = { ok: false, error: (error as Error).message };
-  }
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
+await answerRequests(answer);

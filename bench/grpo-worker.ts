@@ -1,11 +1,11 @@
 /** Our side of the GRPO benchmark: the protocol of `peers/trl_grpo.py`, answered by the embedded engine. */
 import { performance } from "node:perf_hooks";
-import { createInterface } from "node:readline";
 import type { Datum } from "../src/algorithm/datum.ts";
 import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
 import type { ModelOptions } from "../src/engine/model-options.ts";
 import type { SamplingOptions } from "../src/rollout/policy.ts";
 import { random } from "../src/shared/random.ts";
+import { answerRequests } from "./answer-requests.ts";
 import type { GrpoWork, TurnPlan } from "./grpo-cases.ts";
 import { idsOnly, randomIds } from "./ids-only.ts";
 
@@ -111,12 +111,4 @@ async function answer(request: Request): Promise<object> {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let reply: object;
-  try {
-    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
-  } catch (error) {
-    reply = { ok: false, error: (error as Error).message };
-  }
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
+await answerRequests(answer);

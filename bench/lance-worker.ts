@@ -1,12 +1,12 @@
 /** One side of the LanceDB benchmark: a table of LanceDB or an index folder, built, opened and searched in this process. */
 import { performance } from "node:perf_hooks";
-import { createInterface } from "node:readline";
 import { readCorpus } from "../src/corpus/read-corpus.ts";
 import { readQuestions } from "../src/corpus/read-questions.ts";
 import { buildIndexFolder, openIndex } from "../src/retrieval/index-folder.ts";
 import { buildLanceTable } from "../src/retrieval/lance/build-lance-table.ts";
 import { lanceRetriever } from "../src/retrieval/lance/lance-retriever.ts";
 import type { Retriever } from "../src/retrieval/retriever.ts";
+import { answerRequests } from "./answer-requests.ts";
 
 type Kind = "lance" | "folder";
 type Request =
@@ -70,12 +70,4 @@ async function answer(request: Request): Promise<object> {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let reply: object;
-  try {
-    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
-  } catch (error) {
-    reply = { ok: false, error: (error as Error).message };
-  }
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
+await answerRequests(answer);

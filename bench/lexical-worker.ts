@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { createInterface } from "node:readline";
 import { readCorpora } from "../src/corpus/read-corpora.ts";
 import { buildIndexFolder, type OpenIndexOptions, openIndex } from "../src/retrieval/index-folder.ts";
 import type { Bm25Index } from "../src/retrieval/lexical/bm25.ts";
+import { answerRequests } from "./answer-requests.ts";
 
 type Request =
   | { readonly op: "build"; readonly corpus: string }
@@ -68,13 +68,5 @@ async function answer(request: Request): Promise<object> {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let reply: object;
-  try {
-    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
-  } catch (error) {
-    reply = { ok: false, error: (error as Error).message };
-  }
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
+await answerRequests(answer);
 process.exit();

@@ -4,13 +4,13 @@
  */
 import { readFile } from "node:fs/promises";
 import { performance } from "node:perf_hooks";
-import { createInterface } from "node:readline";
 import { DecodingModel } from "../src/engine/decoding-model.ts";
 import { EmbeddedPolicy } from "../src/engine/embedded-policy.ts";
 import { KeyValueCache } from "../src/engine/key-value-cache.ts";
 import { openModelFiles } from "../src/engine/model-files.ts";
 import { bitsOf, type SamplingWeights } from "../src/engine/weight-quantization.ts";
 import type { Tokenizer } from "../src/tokenizer/tokenizer.ts";
+import { answerRequests } from "./answer-requests.ts";
 
 type Request =
   | { readonly op: "prepare"; readonly model: string; readonly text: string; readonly threads: number }
@@ -178,12 +178,4 @@ async function answer(request: Request): Promise<object> {
   }
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  let reply: object;
-  try {
-    reply = { ok: true, ...(await answer(JSON.parse(line) as Request)) };
-  } catch (error) {
-    reply = { ok: false, error: (error as Error).message };
-  }
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
+await answerRequests(answer);

@@ -1,7 +1,8 @@
 /** The index in process for the serving benchmark: the calls of `serving-load.ts`, one after the other, without HTTP. */
-import { createInterface } from "node:readline";
+
 import { openIndex } from "../src/retrieval/index-folder.ts";
 import type { Retriever } from "../src/retrieval/retriever.ts";
+import { answerRequests } from "./answer-requests.ts";
 import { callSizesAndQueries } from "./serving-load.ts";
 
 type Request =
@@ -30,10 +31,4 @@ async function answer(asked: Request): Promise<object> {
   return { seconds: (performance.now() - start) / 1000, queries, cpuSeconds: (user + system) / 1e6 };
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  const result = await answer(JSON.parse(line) as Request).then(
-    (found) => ({ ok: true, ...found }),
-    (error: unknown) => ({ ok: false, error: String(error) }),
-  );
-  process.stdout.write(`${JSON.stringify(result)}\n`);
-}
+await answerRequests(answer);

@@ -6,8 +6,8 @@
  */
 import { readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
-import { createInterface } from "node:readline";
 import { random } from "../src/shared/random.ts";
+import { answerRequests } from "./answer-requests.ts";
 
 interface LoadRequest {
   readonly op: "load";
@@ -125,11 +125,4 @@ async function load(asked: LoadRequest): Promise<object> {
   };
 }
 
-if (import.meta.url === `file://${process.argv[1]}`)
-  for await (const line of createInterface({ input: process.stdin })) {
-    const answer = await load(JSON.parse(line) as LoadRequest).then(
-      (result) => ({ ok: true, ...result }),
-      (error: unknown) => ({ ok: false, error: String(error) }),
-    );
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
-  }
+if (import.meta.url === `file://${process.argv[1]}`) await answerRequests(load);

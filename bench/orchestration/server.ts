@@ -6,11 +6,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { createEngineApp } from "../../src/serving/engine/engine-app.ts";
 import { engineLimitsWith } from "../../src/serving/engine/engine-limits.ts";
 import { EngineService } from "../../src/serving/engine/engine-service.ts";
 import { type RunningServer, startServer } from "../../src/serving/start-server.ts";
+import { answerRequests } from "../answer-requests.ts";
 import { Faults } from "./injected-faults.ts";
 import { countData, nullBackend, seen } from "./null-backend.ts";
 
@@ -41,8 +41,13 @@ async function start(): Promise<object> {
   return { url: server.url };
 }
 
-async function answer(line: string): Promise<object> {
-  const { op, count = 0, every = 1 } = JSON.parse(line) as { op: string; count?: number; every?: number };
+interface Request {
+  readonly op: string;
+  readonly count?: number;
+  readonly every?: number;
+}
+
+async function answer({ op, count = 0, every = 1 }: Request): Promise<object> {
   if (op === "start") return await start();
   if (op === "count") countData();
   if (op === "faults") faults.start(count, every);
@@ -61,10 +66,4 @@ async function answer(line: string): Promise<object> {
   };
 }
 
-for await (const line of createInterface({ input: process.stdin })) {
-  const reply = await answer(line).then(
-    (result) => ({ ok: true, ...result }),
-    (error: unknown) => ({ ok: false, error: error instanceof Error ? error.message : String(error) }),
-  );
-  process.stdout.write(`${JSON.stringify(reply)}\n`);
-}
+await answerRequests(answer);
