@@ -2,55 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { ConfigError, FileError } from "../errors.ts";
+import { FileError } from "../errors.ts";
 import { loadRecipe, parseRecipe, resolvedYaml } from "./load-recipe.ts";
-
-const yaml = `name: small
-data:
-  type: world
-  world: { name: atlas }
-environment:
-  k: 2
-  maxTurnTokens: 16
-  maxObservationTokens: 40
-model:
-  { type: fresh, layers: 1, width: 16, heads: 2, keyValueHeads: 2, feedForward: 32, contextLength: 128, vocabularySize: 300 }
-stages:
-  - type: supervised
-    name: warm-up
-    steps: 5
-    schedule: { learningRate: 0.001 }
-  - type: reinforcement
-    name: grpo
-    steps: 7
-    questionsPerStep: 2
-    schedule: { learningRate: 0.0001 }
-`;
-
-const files = `name: mine
-data:
-  type: files
-  corpus: passages.jsonl
-  questions: { train: [a.jsonl, sub/b.jsonl], evaluation: c.jsonl }
-retriever: { type: index, path: /abs/index }
-model: ../model
-stages:
-  - { type: reinforcement, name: grpo, steps: 1, questionsPerStep: 1, schedule: { learningRate: 0.1 } }
-`;
-
-function parse(text: string, ...overrides: string[]) {
-  return parseRecipe(text, { file: "/recipes/small.yaml", overrides, folder: "/here" });
-}
-
-function messageOf(text: string, ...overrides: string[]): string {
-  try {
-    parse(text, ...overrides);
-  } catch (error) {
-    expect(error).toBeInstanceOf(ConfigError);
-    return (error as ConfigError).message;
-  }
-  throw new Error("the recipe was accepted");
-}
+import { files, messageOf, parse, yaml } from "./recipe.fixture.ts";
 
 describe("a recipe that is right", () => {
   test("gets every default filled in", () => {

@@ -11,7 +11,8 @@ import type { MetricRow } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { openEngine } from "./open-engine.ts";
 import { silentReporter, type TrainingReporter } from "./reporter.ts";
-import { type TrainingSummary, train } from "./train.ts";
+import type { TrainingSummary } from "./train.ts";
+import { metricsIn, type RunOptions, runTraining, timeless } from "./training.fixture.ts";
 
 const common = `
 name: tiny
@@ -107,36 +108,16 @@ describe("training adapters", () => {
   });
 });
 
-async function run(
-  name: string,
-  what: Recipe,
-  options: { resume?: boolean; signal?: AbortSignal; reporter?: TrainingReporter } = {},
-): Promise<TrainingSummary> {
-  let time = 0;
-  return await train({
-    recipe: what,
-    folder: join(scratch, name),
-    resume: false,
-    reporter: silentReporter,
-    now: () => ++time,
-    codeVersion: "0.0.0-test",
-    ...options,
-  });
+function run(name: string, what: Recipe, options?: RunOptions): Promise<TrainingSummary> {
+  return runTraining(join(scratch, name), what, options);
+}
+
+function metricsOf(name: string): Promise<MetricRow[]> {
+  return metricsIn(join(scratch, name));
 }
 
 async function latest(name: string): Promise<{ readonly path: string }> {
   const checkpoint = await (await RunFolder.open(join(scratch, name))).latestCheckpoint();
   if (checkpoint === undefined) throw new Error(`${name} has no checkpoint`);
   return checkpoint;
-}
-
-async function metricsOf(name: string): Promise<readonly MetricRow[]> {
-  return await (await RunFolder.open(join(scratch, name))).readMetrics();
-}
-
-/** Without what depends on the machine's mood. */
-function timeless(rows: readonly MetricRow[]): unknown[] {
-  return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).filter(([key]) => !/^(time|rate|memory)\//.test(key))),
-  );
 }

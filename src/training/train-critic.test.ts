@@ -6,9 +6,8 @@ import { parseRecipe } from "../config/load-recipe.ts";
 import type { Recipe } from "../config/recipe.ts";
 import { InterruptedError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
-import { RunFolder } from "../reporting/run-folder.ts";
 import { silentReporter, type TrainingReporter } from "./reporter.ts";
-import { train } from "./train.ts";
+import { metricsIn, runTraining, timeless } from "./training.fixture.ts";
 
 // What this file locks: a training with a critic gives equal runs for equal seeds and goes on bit for bit after an
 // interruption or a kill, for both kinds of trunk; train.test.ts does the same without a critic.
@@ -51,8 +50,8 @@ describe.each(["own", "shared"])("a training with a critic, trunk: %s", (trunk) 
   const at = (name: string): string => join(folder, `${trunk}-${name}`);
   let whole: readonly MetricRow[];
   beforeAll(async () => {
-    await run(at("whole"), recipe);
-    whole = await metricsOf(at("whole"));
+    await runTraining(at("whole"), recipe);
+    whole = await metricsIn(at("whole"));
   });
 
   it("reports the critic in every step, and the policy once its lead is over", () => {
@@ -74,7 +73,7 @@ describe.each(["own", "shared"])("a training with a critic, trunk: %s", (trunk) 
       readFile(join(at("whole"), "checkpoints", `${count}`, "model.safetensors"));
     expect((await readdir(join(at("whole"), "checkpoints", "5"))).sort()).toContain("critic");
     const interrupted = at("lead");
-    await run(interrupted, { ...recipe, checkpoint: { everySteps: 1, keep: 9 } });
+    await runTraining(interrupted, { ...recipe, checkpoint: { everySteps: 1, keep: 9 } });
     const lead = (count: number): Promise<Buffer> =>
       readFile(join(interrupted, "checkpoints", `${count}`, "model.safetensors"));
     expect((await lead(2)).equals(await lead(1))).toBe(true);
@@ -94,19 +93,19 @@ describe.each(["own", "shared"])("a training with a critic, trunk: %s", (trunk) 
         },
       };
       const options = { signal: abort.signal, reporter: stopping };
-      await expect(run(name, recipe, options)).rejects.toThrow(InterruptedError);
-      await run(name, recipe, { resume: true });
-      expect(timeless(await metricsOf(name))).toEqual(timeless(whole));
+      await expect(runTraining(name, recipe, options)).rejects.toThrow(InterruptedError);
+      await runTraining(name, recipe, { resume: true });
+      expect(timeless(await metricsIn(name))).toEqual(timeless(whole));
     },
   );
 
   it("does again what a kill tore, from the last whole checkpoint", async () => {
     const sparse = { ...recipe, checkpoint: { everySteps: 1, keep: 9 } };
-    await run(at("sparse"), sparse);
+    await runTraining(at("sparse"), sparse);
     await cp(at("sparse"), at("killed"), { recursive: true });
     for (const step of [4, 5]) await rm(join(at("killed"), "checkpoints", `${step}`), { recursive: true });
-    await run(at("killed"), sparse, { resume: true });
-    expect(timeless(await metricsOf(at("killed")))).toEqual(timeless(whole));
+    await runTraining(at("killed"), sparse, { resume: true });
+    expect(timeless(await metricsIn(at("killed")))).toEqual(timeless(whole));
   });
 
   it("refuses a checkpoint whose critic is damaged or gone", async () => {
@@ -115,36 +114,9 @@ describe.each(["own", "shared"])("a training with a critic, trunk: %s", (trunk) 
       await cp(at("sparse"), name, { recursive: true });
       await rm(join(name, "checkpoints", "5"), { recursive: true });
       await rm(join(name, "checkpoints", "4", "critic", damage), { recursive: true });
-      await expect(run(name, recipe, { resume: true })).rejects.toThrow(
+      await expect(runTraining(name, recipe, { resume: true })).rejects.toThrow(
         expect.objectContaining({ code: expect.stringMatching(/checkpoint|file/) }),
       );
     }
   });
 });
-
-async function run(
-  path: string,
-  recipe: Recipe,
-  options: { resume?: boolean; signal?: AbortSignal; reporter?: TrainingReporter } = {},
-): Promise<void> {
-  await train({
-    recipe,
-    folder: path,
-    resume: false,
-    reporter: silentReporter,
-    now: () => performance.now(),
-    codeVersion: "test",
-    ...options,
-  });
-}
-
-async function metricsOf(path: string): Promise<MetricRow[]> {
-  return await (await RunFolder.open(path)).readMetrics();
-}
-
-/** Rows without what a clock or the machine decides. */
-function timeless(rows: readonly MetricRow[]): object[] {
-  return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).filter(([key]) => !/^(time|rate|memory)\//.test(key))),
-  );
-}

@@ -14,7 +14,7 @@ import { InterruptedError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { silentReporter, type TrainingReporter } from "./reporter.ts";
-import { train } from "./train.ts";
+import { metricsIn, runTraining, timeless } from "./training.fixture.ts";
 
 const model = (width: number): string =>
   `{ type: fresh, layers: 1, width: ${width}, heads: 2, keyValueHeads: 1, feedForward: 24, contextLength: 192, vocabularySize: 300 }`;
@@ -67,8 +67,8 @@ afterAll(async () => await rm(folder, { recursive: true, force: true }));
 describe("a training of agent and ranker", () => {
   let whole: readonly MetricRow[];
   beforeAll(async () => {
-    await run(at("whole"), own);
-    whole = await metricsOf(at("whole"));
+    await runTraining(at("whole"), own);
+    whole = await metricsIn(at("whole"));
   });
 
   it("trains both in every step, each from what it sampled", () => {
@@ -117,11 +117,11 @@ describe("a training of agent and ranker", () => {
       },
     };
     const name = at(`interrupted-${stage}`);
-    await expect(run(name, own, { signal: abort.signal, reporter: stopping })).rejects.toThrow(
+    await expect(runTraining(name, own, { signal: abort.signal, reporter: stopping })).rejects.toThrow(
       InterruptedError,
     );
-    await run(name, own, { resume: true });
-    expect(timeless(await metricsOf(name))).toEqual(timeless(whole));
+    await runTraining(name, own, { resume: true });
+    expect(timeless(await metricsIn(name))).toEqual(timeless(whole));
     expect(
       (await weights(`interrupted-${stage}`, "ranker", 123)).equals(await weights("whole", "ranker", 123)),
     ).toBe(true);
@@ -131,15 +131,15 @@ describe("a training of agent and ranker", () => {
     await cp(at("whole"), at("killed"), { recursive: true });
     for (const step of [80, 120, 123])
       await rm(join(at("killed"), "checkpoints", `${step}`), { recursive: true });
-    await run(at("killed"), own, { resume: true });
-    expect(timeless(await metricsOf(at("killed")))).toEqual(timeless(whole));
+    await runTraining(at("killed"), own, { resume: true });
+    expect(timeless(await metricsIn(at("killed")))).toEqual(timeless(whole));
   });
 
   it("refuses a checkpoint whose ranker is gone", async () => {
     await cp(at("whole"), at("damaged"), { recursive: true });
     await rm(join(at("damaged"), "checkpoints", "123"), { recursive: true });
     await rm(join(at("damaged"), "checkpoints", "120", "ranker"), { recursive: true });
-    await expect(run(at("damaged"), own, { resume: true })).rejects.toThrow(
+    await expect(runTraining(at("damaged"), own, { resume: true })).rejects.toThrow(
       expect.objectContaining({ code: expect.stringMatching(/checkpoint|file/) }),
     );
   });
@@ -172,20 +172,20 @@ describe("a training of agent and ranker", () => {
 
 it("refuses to teach a ranker that the recipe does not have", async () => {
   const without = { ...own, ranker: { type: "oracle", candidates: 4 } } as const;
-  await expect(run(at("untaught"), without)).rejects.toThrow("the recipe has none");
+  await expect(runTraining(at("untaught"), without)).rejects.toThrow("the recipe has none");
 });
 
 it("keeps a frozen ranker as its warm-up left it", async () => {
-  await run(at("frozen"), recipeWith(ranker(`trainable: false\n  model: ${model(16)}`)));
+  await runTraining(at("frozen"), recipeWith(ranker(`trainable: false\n  model: ${model(16)}`)));
   expect((await weights("frozen", "ranker", 40)).equals(await weights("frozen", "ranker", 123))).toBe(true);
-  const rows = (await metricsOf(at("frozen"))).filter(({ stage }) => stage === "joint");
+  const rows = (await metricsIn(at("frozen"))).filter(({ stage }) => stage === "joint");
   expect(rows[0]?.["ranker/calls"]).toBeGreaterThan(0);
   expect(rows[0]?.["ranker/updates"]).toBeUndefined();
 });
 
 it("trains shared weights on both parts in one update", async () => {
-  await run(at("shared"), recipeWith(ranker("weights: shared")));
-  const rows = (await metricsOf(at("shared"))).filter(({ stage }) => stage === "joint");
+  await runTraining(at("shared"), recipeWith(ranker("weights: shared")));
+  const rows = (await metricsIn(at("shared"))).filter(({ stage }) => stage === "joint");
   expect(rows).toHaveLength(3);
   for (const row of rows) {
     expect(row["ranker/updates"]).toBeUndefined();
@@ -196,31 +196,4 @@ it("trains shared weights on both parts in one update", async () => {
 
 function weights(run: string, part: string, count: number): Promise<Buffer> {
   return readFile(join(at(run), "checkpoints", `${count}`, part, "model.safetensors"));
-}
-
-async function run(
-  path: string,
-  recipe: Recipe,
-  options: { resume?: boolean; signal?: AbortSignal; reporter?: TrainingReporter } = {},
-): Promise<void> {
-  await train({
-    recipe,
-    folder: path,
-    resume: false,
-    reporter: silentReporter,
-    now: () => performance.now(),
-    codeVersion: "test",
-    ...options,
-  });
-}
-
-async function metricsOf(path: string): Promise<MetricRow[]> {
-  return await (await RunFolder.open(path)).readMetrics();
-}
-
-/** Rows without what a clock or the machine decides. */
-function timeless(rows: readonly MetricRow[]): object[] {
-  return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).filter(([key]) => !/^(time|rate|memory)\//.test(key))),
-  );
 }

@@ -8,7 +8,8 @@ import { InterruptedError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { silentReporter, type TrainingReporter } from "./reporter.ts";
-import { train } from "./train.ts";
+import type { TrainingSummary } from "./train.ts";
+import { metricsIn, type RunOptions, runTraining, timeless } from "./training.fixture.ts";
 
 // What this file locks: a stage with `until` ends when patience is over, the next one starts from the weights that were
 // best on validation, and both survive an interruption and a kill at any place bit for bit. An untrained model earns
@@ -194,33 +195,14 @@ async function interrupted(
   await expect(run(name, what, { signal: abort.signal, reporter })).rejects.toThrow(InterruptedError);
 }
 
-async function run(
-  name: string,
-  what: Recipe,
-  options: { resume?: boolean; signal?: AbortSignal; reporter?: TrainingReporter } = {},
-): Promise<void> {
-  await train({
-    recipe: what,
-    folder: join(folder, name),
-    resume: false,
-    reporter: silentReporter,
-    now: () => performance.now(),
-    codeVersion: "test",
-    ...options,
-  });
+function run(name: string, what: Recipe, options?: RunOptions): Promise<TrainingSummary> {
+  return runTraining(join(folder, name), what, options);
 }
 
-async function metricsOf(name: string): Promise<MetricRow[]> {
-  return await (await RunFolder.open(join(folder, name))).readMetrics();
+function metricsOf(name: string): Promise<MetricRow[]> {
+  return metricsIn(join(folder, name));
 }
 
 function placesOf(rows: readonly MetricRow[]): string[] {
   return rows.map(({ stage, step }) => `${stage} ${step}`);
-}
-
-/** Rows without what a clock or the machine decides. */
-function timeless(rows: readonly MetricRow[]): object[] {
-  return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).filter(([key]) => !/^(time|rate|memory)\//.test(key))),
-  );
 }

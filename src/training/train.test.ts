@@ -9,7 +9,8 @@ import { FileError, InterruptedError, TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { silentReporter, type TrainingReporter } from "./reporter.ts";
-import { train } from "./train.ts";
+import type { TrainingSummary } from "./train.ts";
+import { metricsIn, type RunOptions, runTraining, timeless } from "./training.fixture.ts";
 
 // What this file locks: equal seeds give equal runs; a run that was interrupted, or killed at any file operation
 // after a checkpoint, goes on with the same next batch and the same numbers; nothing is written over a run.
@@ -199,24 +200,12 @@ describe("train", () => {
   });
 });
 
-async function run(
-  name: string,
-  what: Recipe,
-  options: { resume?: boolean; signal?: AbortSignal; reporter?: TrainingReporter } = {},
-): Promise<void> {
-  await train({
-    recipe: what,
-    folder: join(folder, name),
-    resume: false,
-    reporter: silentReporter,
-    now: () => performance.now(),
-    codeVersion: "test",
-    ...options,
-  });
+function run(name: string, what: Recipe, options?: RunOptions): Promise<TrainingSummary> {
+  return runTraining(join(folder, name), what, options);
 }
 
-async function metricsOf(name: string): Promise<MetricRow[]> {
-  return await (await RunFolder.open(join(folder, name))).readMetrics();
+function metricsOf(name: string): Promise<MetricRow[]> {
+  return metricsIn(join(folder, name));
 }
 
 async function evaluationsOf(name: string): Promise<object[]> {
@@ -227,11 +216,4 @@ async function evaluationsOf(name: string): Promise<object[]> {
     step,
     em: summary.overall.em,
   }));
-}
-
-/** Rows without what a clock or the machine decides. */
-function timeless(rows: readonly MetricRow[]): object[] {
-  return rows.map((row) =>
-    Object.fromEntries(Object.entries(row).filter(([key]) => !/^(time|rate|memory)\//.test(key))),
-  );
 }
