@@ -64,6 +64,12 @@ export const endpointSourceSchema = z
       .describe(
         "True: asks for the ids and log-probabilities of sampled tokens, where the profile has them.",
       ),
+    thinking: z
+      .boolean()
+      .optional()
+      .describe(
+        "Whether a model that can think aloud does (`enable_thinking` of its template), with api chat of vLLM, SGLang and llama.cpp; false for judges and generators of few tokens. Absent: as the server has it.",
+      ),
     apiKeyEnv: variableNameSchema
       .optional()
       .describe("Environment variable that holds the API key; absent: no key is sent."),
@@ -91,7 +97,7 @@ export const endpointSourceSchema = z
       .describe("Milliseconds that one attempt may take, at most an hour."),
   })
   .superRefine((options, context) => {
-    const { budget, price, tokenizer, contextLength, continuation, logprobs, api } = options;
+    const { budget, price, tokenizer, contextLength, continuation, logprobs, thinking, api } = options;
     const profile: Profile = profiles[options.profile];
     const issue = (path: readonly string[], message: string): void =>
       context.addIssue({ code: "custom", path: [...path], message });
@@ -111,6 +117,11 @@ export const endpointSourceSchema = z
       issue(["continuation"], "only api chat speaks in messages; leave continuation out");
     if (continuation === "prefix" && profile.prefix === undefined)
       issue(["continuation"], `${profile.name} cannot go on with a message of the assistant; use messages`);
+    if (thinking !== undefined && (api !== "chat" || profile.templateArguments === undefined))
+      issue(
+        ["thinking"],
+        `${profile.name} with api ${api} cannot be told whether to think; leave thinking out, or use api chat of vLLM, SGLang or llama.cpp`,
+      );
     if (logprobs && profile.sampledIds[api] === undefined)
       issue(
         ["logprobs"],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { plannerCodec } from "../../environment/planner-codec.ts";
 import { ConfigError, PolicyError } from "../../errors.ts";
 import { isBudgetSpent } from "../../shared/budget.ts";
 import { type Answer, cutOff, deadUrl, silence, testWorld } from "../../shared/server.fixture.ts";
@@ -122,6 +123,18 @@ describe("a request", () => {
     expect(server.bodies[1]).not.toHaveProperty("continue_final_message");
   });
 
+  test.each(["vllm", "sglang", "llamacpp"] as const)(
+    "of a chat of %s can switch thinking off",
+    async (profile) => {
+      const { server, policy } = await opened({ profile, thinking: false });
+      await policy.complete([context], sampling);
+      expect(server.bodies[0]).toMatchObject({ chat_template_kwargs: { enable_thinking: false } });
+      const silent = await opened({ profile });
+      await silent.policy.complete([context], sampling);
+      expect(silent.server.bodies[0]).not.toHaveProperty("chat_template_kwargs");
+    },
+  );
+
   test("of a chat elsewhere takes turns", async () => {
     const { server, policy } = await opened();
     await policy.complete([later], sampling);
@@ -181,6 +194,26 @@ describe("an answer", () => {
       const { policy } = await opened({ profile, instead: () => say(text, more) });
       const [completion] = await policy.complete([context], { ...sampling, stop });
       expect(completion).toMatchObject({ text: expected, finishReason });
+    },
+  );
+
+  test.each([
+    ["openai", ["</search>"]],
+    ["ollama", ["</search>"]],
+    ["vllm", ["</search>", "<call_answer_llm>"]],
+  ] as const)(
+    "of %s keeps a planner's call of the generator, which is no closing tag",
+    async (profile, sent) => {
+      const { policy, server } = await opened({
+        profile,
+        instead: () => say("<think> enough </think><call_answer_llm>\nand more"),
+      });
+      const [completion] = await policy.complete([context], { ...sampling, stop: plannerCodec.stopStrings });
+      expect(server.requests[0]?.body).toMatchObject({ stop: sent });
+      expect(completion).toMatchObject({
+        text: "<think> enough </think><call_answer_llm>",
+        finishReason: "stop",
+      });
     },
   );
 
@@ -388,6 +421,8 @@ test.each([
   [{ continuation: "prefix" }, "cannot go on with a message of the assistant"],
   [{ api: "completions", continuation: "messages" }, "only api chat"],
   [{ logprobs: true }, "does not tell the ids"],
+  [{ thinking: false }, "cannot be told whether to think"],
+  [{ profile: "vllm", api: "completions", thinking: false }, "cannot be told whether to think"],
   [{ contextLength: 100 }, "only counted with model.tokenizer"],
   [{ url: "localhost:8000" }, "must be a URL"],
   [{ apiKeyEnv: "sk-123" }, "name of an environment variable"],

@@ -35,6 +35,8 @@ export interface Profile {
   readonly logprobs: "raw" | "afterTemperature";
   /** What makes a chat go on with its last message of the assistant; absent: the server cannot. */
   readonly prefix?: ExtraFields;
+  /** Whether a chat may tell the model's template, in `chat_template_kwargs`, whether to think aloud. */
+  readonly templateArguments?: true;
 }
 
 export const profiles: Readonly<Record<ProfileName, Profile>> = {
@@ -65,6 +67,7 @@ export const profiles: Readonly<Record<ProfileName, Profile>> = {
     },
     logprobs: "raw",
     prefix: { add_generation_prompt: false, continue_final_message: true },
+    templateArguments: true,
   },
   sglang: {
     name: "SGLang",
@@ -78,6 +81,7 @@ export const profiles: Readonly<Record<ProfileName, Profile>> = {
     sampledIds: { completions: { logprobs: 1, return_token_ids: true } },
     logprobs: "afterTemperature",
     prefix: { continue_final_message: true },
+    templateArguments: true,
   },
   llamacpp: {
     name: "llama.cpp",
@@ -95,6 +99,7 @@ export const profiles: Readonly<Record<ProfileName, Profile>> = {
     logprobs: "raw",
     // Its default for a last message of the assistant; a server started with --no-prefill-assistant does not.
     prefix: {},
+    templateArguments: true,
   },
   ollama: {
     name: "Ollama",

@@ -3,6 +3,7 @@ import type { Context, SamplingOptions } from "../policy.ts";
 import type { EndpointOptions } from "./endpoint-options.ts";
 import { messagesOf } from "./messages.ts";
 import type { Profile } from "./profiles.ts";
+import { stopsToSend } from "./stop-strings.ts";
 
 /** The path below the URL, and the body that asks for one completion of `context`. */
 export function requestFor(
@@ -10,7 +11,8 @@ export function requestFor(
   sampling: SamplingOptions,
   { options, profile }: { readonly options: EndpointOptions; readonly profile: Profile },
 ): { readonly path: string; readonly body: Readonly<Record<string, unknown>> } {
-  const { maxTokens, temperature, topP, topK, stop } = sampling;
+  const { maxTokens, temperature, topP, topK } = sampling;
+  const stop = stopsToSend(sampling.stop, profile.stopField !== undefined);
   const common = {
     model: options.model,
     temperature,
@@ -29,6 +31,14 @@ export function requestFor(
   const { messages, isOpen } = messagesOf(context, options.continuation ?? fallback);
   return {
     path: "/chat/completions",
-    body: { ...common, messages, [profile.chatLimit]: maxTokens, ...(isOpen && profile.prefix) },
+    body: {
+      ...common,
+      messages,
+      [profile.chatLimit]: maxTokens,
+      ...(isOpen && profile.prefix),
+      ...(options.thinking !== undefined && {
+        chat_template_kwargs: { enable_thinking: options.thinking },
+      }),
+    },
   };
 }

@@ -20,6 +20,15 @@ export interface CompletedText {
   readonly isAsServed: boolean;
 }
 
+/**
+ * The stop strings to send to a server that takes the one it met off the text. Where it does not say which one that was
+ * (`tells` false), strings that leave no trace in the text are kept from it, such as a planner's `<call_answer_llm>` beside
+ * `</search>`: a text that ended there would look like one that the model ended. The text is cut at them afterwards.
+ */
+export function stopsToSend(stop: readonly string[], tells: boolean): readonly string[] {
+  return tells || stop.length === 1 ? stop : stop.filter(isClosingTag);
+}
+
 /** The text as the policy contract wants it: up to the first stop string, which is part of it. */
 export function completeText({ text, finish, met }: ServedEnd, stop: readonly string[]): CompletedText {
   const end = firstEnd(text, stop);
@@ -42,7 +51,7 @@ function firstEnd(text: string, stop: readonly string[]): number | undefined {
 
 /** The stop string that the server must have taken off `text`, as far as the text shows it. */
 function openedStop(text: string, stop: readonly string[]): string | undefined {
-  const closing = stop.filter((candidate) => /^<\/[^<>]+>$/.test(candidate));
+  const closing = stop.filter(isClosingTag);
   const opened = closing
     .map((candidate) => ({ candidate, at: text.lastIndexOf(candidate.replace("</", "<")) }))
     .filter(({ at }) => at >= 0)
@@ -50,4 +59,8 @@ function openedStop(text: string, stop: readonly string[]): string | undefined {
   if (opened[0] !== undefined) return opened[0].candidate;
   // A text without open tags, all of whose stop strings are closing tags, was ended by the model.
   return stop.length === 1 && closing.length === 0 ? stop[0] : undefined;
+}
+
+function isClosingTag(text: string): boolean {
+  return /^<\/[^<>]+>$/.test(text);
 }
