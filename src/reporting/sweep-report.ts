@@ -14,6 +14,8 @@ export interface Sweep {
   readonly key: string;
   /** Metric that counts as utility. */
   readonly utility: string;
+  /** What its numbers are of: questions, split, decoding; absent where nothing was measured. */
+  readonly asked?: string | undefined;
   readonly points: readonly SweepPoint[];
   readonly fronts: readonly Front[];
   /** Values whose run failed, with why. */
@@ -31,10 +33,10 @@ const scales = { searches: 1, tokens: 1, seconds: 1, dollars: 1000 } as const;
 
 /** The table with what failed, as Markdown. */
 export function sweepMarkdown(sweep: Sweep): string {
-  const { name, key, utility, failures } = sweep;
+  const { name, key, failures } = sweep;
   return [
     `# ${markdownText(name)}: ${markdownText(key)}`,
-    `Utility is ${utility}, the mean over held-out questions with its 95 % interval. ${frontSentence(sweep)}`,
+    utilitySentence({ ...sweep, asked: sweep.asked && markdownText(sweep.asked) }),
     markdownTable(
       head(sweep),
       rows(sweep).map((cells) => cells.map(markdownText)),
@@ -46,7 +48,7 @@ export function sweepMarkdown(sweep: Sweep): string {
 
 /** The same with charts, as one HTML file that needs no network. */
 export function sweepHtml(sweep: Sweep): string {
-  const { name, key, utility, failures, points, fronts } = sweep;
+  const { name, key, failures, points, fronts } = sweep;
   const [first, ...others] = head(sweep);
   return staticPage(
     {
@@ -55,9 +57,7 @@ export function sweepHtml(sweep: Sweep): string {
     },
     section(
       "Worth having",
-      caption(
-        `Utility is ${utility}, the mean over held-out questions with its 95 % interval. ${frontSentence(sweep)}`,
-      ),
+      caption(utilitySentence(sweep)),
       element(
         "div",
         { class: "grid wide" },
@@ -77,6 +77,11 @@ export function sweepHtml(sweep: Sweep): string {
         ),
       ),
   );
+}
+
+function utilitySentence(sweep: Sweep): string {
+  const { utility, asked = "held-out questions" } = sweep;
+  return `Utility is ${utility}, the mean over ${asked} with its 95 % interval. ${frontSentence(sweep)}`;
 }
 
 function frontSentence({ fronts }: Sweep): string {

@@ -14,6 +14,7 @@ import { type WarmStart, warmStartOf } from "../../training/warm-start.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { metricOf } from "../metric-option.ts";
 import { trainWithView } from "../new-run.ts";
+import { askedText } from "../result-text.ts";
 
 export const sweepCommand = defineCommand({
   name: "sweep",
@@ -69,6 +70,7 @@ export const sweepCommand = defineCommand({
       name: first.name,
       key,
       utility: chosen,
+      asked: results[0] && askedText(results[0].result),
       points,
       failures,
       fronts: fronts(points, first),
