@@ -161,3 +161,28 @@ test("a checkpoint holds the adapters as PEFT has them, which compute the same h
   expect(config).toMatchObject({ peft_type: "LORA", r: 4, base_model_name_or_path: "tiny" });
   expect(config.target_modules).toHaveLength(7);
 });
+
+test("a checkpoint that is given up goes from the server too, and nothing else does", async () => {
+  const base = await makeBase(2);
+  const world = await worldOfTest(base);
+  const engine = await opened(base, { options: { rank: 4, downloadAdapters: true } });
+  onTestFinished(() => engine.close());
+  await engine.forwardBackward(batch, { type: "crossEntropy" });
+  await engine.step(adam);
+  const places = async (): Promise<string[]> => {
+    const answer = await world.fetch(`${url}/api/v1/checkpoints`, { redirect: "manual" });
+    const { checkpoints } = JSON.parse(Buffer.from(await answer.arrayBuffer()).toString());
+    return checkpoints.map(({ checkpoint_id }: { checkpoint_id: string }) => checkpoint_id).sort();
+  };
+  const folder = await mkdtemp(join(scratch, "given-up-"));
+  await engine.save(join(folder, "1"));
+  await engine.resetOptimizer();
+  await engine.save(join(folder, "2"));
+  const [first, ...more] = await places();
+  expect([first, more.length]).toEqual(["weights/checkpoint-1", 1]);
+  await engine.discard(join(folder, "1"));
+  expect(await places()).toEqual(more);
+  await engine.load(join(folder, "2"));
+  await expect(engine.load(join(folder, "1"))).rejects.toThrow("does not have");
+  await engine.discard(join(folder, "1"));
+});

@@ -54,6 +54,8 @@ export interface Engine {
   save(folder: string): Promise<void>;
   /** Reads what `save` wrote; shapes and frozen weights must be this engine's. Throws `CheckpointError`. */
   load(folder: string): Promise<void>;
+  /** Gives up what the checkpoint in `folder`, which is about to be removed, keeps elsewhere; absent: it keeps all of it there. */
+  discard?(folder: string): Promise<void>;
   /** A second copy with the weights of now that is never trained: the reference policy. */
   snapshot(): Promise<ReferencePolicy>;
   /** A fresh critic for this policy; absent where the engine has none. It is closed before the engine. */

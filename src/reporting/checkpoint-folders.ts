@@ -41,16 +41,23 @@ export async function replaceCheckpoint(
   return { step, path };
 }
 
+/** Whole checkpoints beyond the newest `keep` (at least 1) that are not of the steps `best`, oldest first. */
+export async function beyondNewest(
+  folder: string,
+  keep: number,
+  best: readonly number[] = [],
+): Promise<Checkpoint[]> {
+  assert(Number.isInteger(keep) && keep >= 1, `keep is an integer of at least 1, got ${keep}`);
+  return (await listCheckpoints(folder)).slice(0, -keep).filter(({ step }) => !best.includes(step));
+}
+
 /** Removes all but the newest `keep` (at least 1) checkpoints and those of the steps `best`, and everything that is not whole. */
 export async function keepNewestCheckpoints(
   folder: string,
   keep: number,
   best: readonly number[] = [],
 ): Promise<void> {
-  assert(Number.isInteger(keep) && keep >= 1, `keep is an integer of at least 1, got ${keep}`);
-  const checkpoints = await listCheckpoints(folder);
-  for (const { step } of checkpoints.slice(0, -keep))
-    if (!best.includes(step)) await removeCheckpoint(folder, step);
+  for (const { step } of await beyondNewest(folder, keep, best)) await removeCheckpoint(folder, step);
   for (const name of await listFolder(folder))
     if (name.startsWith(".")) await rm(join(folder, name), { recursive: true, force: true });
 }

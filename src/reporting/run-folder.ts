@@ -16,6 +16,7 @@ import { assert, FileError } from "../errors.ts";
 import { type EvaluationResult, evaluationResultSchema } from "../evaluation/result.ts";
 import { createFolderAtomic, exists, writeFileAtomic } from "../shared/files.ts";
 import {
+  beyondNewest,
   type Checkpoint,
   keepNewestCheckpoints,
   listCheckpoints,
@@ -38,7 +39,7 @@ import {
   stageOrder,
   toStoredRow,
 } from "./metric-row.ts";
-import { lockRun, type RunLock } from "./run-lock.ts";
+import { isLocked, lockRun, type RunLock } from "./run-lock.ts";
 import { fromStored, storedTrajectorySchema, type TrajectoryRecord, toStored } from "./trajectory-record.ts";
 
 export interface RunContents {
@@ -94,6 +95,11 @@ export class RunFolder {
   static async resume(path: string): Promise<RunFolder> {
     await requireRun(path);
     return new RunFolder(path, await lockRun(path));
+  }
+
+  /** Whether a process goes on writing it. */
+  isBeingWritten(): Promise<boolean> {
+    return isLocked(this.path);
   }
 
   /** Gives the lock free; the folder can be read afterwards, not written. */
@@ -233,6 +239,11 @@ export class RunFolder {
   /** The newest whole checkpoint, if there is one. */
   async latestCheckpoint(): Promise<Checkpoint | undefined> {
     return (await this.checkpoints()).at(-1);
+  }
+
+  /** Those that `pruneCheckpoints` would remove, oldest first. */
+  prunableCheckpoints(keep: number, best: readonly number[] = []): Promise<Checkpoint[]> {
+    return beyondNewest(this.#checkpointsPath, keep, best);
   }
 
   /** Removes all but the newest `keep` checkpoints (at least 1) and those of the steps `best`, and what a kill left half written. */

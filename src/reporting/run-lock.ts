@@ -34,6 +34,13 @@ export async function lockRun(folder: string): Promise<RunLock> {
   throw new FileError(`cannot lock ${folder}: other processes take ${path} again and again`);
 }
 
+/** Whether a living process has the lock of `folder`; one of another host counts as living. */
+export async function isLocked(folder: string): Promise<boolean> {
+  const path = join(folder, lockName);
+  const content = await readLock(path);
+  return content !== undefined && !isStale(path, content);
+}
+
 function holdLock(path: string): RunLock {
   held.add(path);
   return {

@@ -56,6 +56,7 @@ export function steppingThrough(gate: StepGate, engine: Engine): Engine {
     resetOptimizer: () => engine.resetOptimizer(),
     save: (folder) => engine.save(folder),
     load: (folder) => engine.load(folder),
+    discard: async (folder) => await engine.discard?.(folder),
     snapshot: () => engine.snapshot(),
     close: () => engine.close(),
   };

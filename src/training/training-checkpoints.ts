@@ -71,7 +71,9 @@ export class TrainingCheckpoints {
       await saveRanker(ranker, folder);
       await this.critic?.save(criticFolder(folder));
     });
-    await run.pruneCheckpoints(this.#recipe.checkpoint.keep, this.#best);
+    const { keep } = this.#recipe.checkpoint;
+    for (const { path } of await run.prunableCheckpoints(keep, this.#best)) await engine.discard?.(path);
+    await run.pruneCheckpoints(keep, this.#best);
     this.#saved = this.#done;
   }
 

@@ -14,7 +14,7 @@ import { judge, type Trouble } from "./trouble.ts";
 import { apiPrefix } from "./wire.ts";
 
 export interface Call {
-  readonly method?: "GET" | "POST";
+  readonly method?: "GET" | "POST" | "DELETE";
   /** Below `/api/v1/`. */
   readonly path: string;
   readonly body?: unknown;
@@ -44,9 +44,12 @@ export class Connection {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #secrets: readonly string[];
   readonly #counts = { retries: 0, polls: 0, resampled: 0 };
+  readonly #note: ((text: string) => void) | undefined;
+  /** When it was last said that the server is away. */
+  #saidAway = Number.NEGATIVE_INFINITY;
 
-  /** Throws `ConfigError` when the key is missing. */
-  constructor(options: TinkerOptions, world: NetworkWorld) {
+  /** `note` is told when the server is waited for. Throws `ConfigError` when the key is missing. */
+  constructor(options: TinkerOptions, world: NetworkWorld, note?: (text: string) => void) {
     const endpoint = endpointOf(
       { url: options.url, keyVariable: options.apiKeyEnv, keyHeader: "X-API-Key" },
       world,
@@ -55,6 +58,7 @@ export class Connection {
     this.options = options;
     this.profile = profiles[options.profile];
     this.world = world;
+    this.#note = note;
     this.url = endpoint.url;
     this.#headers = endpoint.headers;
     this.#secrets = endpoint.secrets;
@@ -180,7 +184,22 @@ export class Connection {
       throw this.error(call, `${trouble.what} (${tried})`, trouble.kind);
     }
     this.count("retries");
+    if (trouble.isAway && attempt > 0) this.#sayAway(trouble);
     await world.sleep(waitMs, call.signal);
+  }
+
+  /** Once a minute, whatever the number of calls that wait. */
+  #sayAway({ what }: Trouble): void {
+    const now = this.world.now();
+    if (this.#note === undefined || now - this.#saidAway < 60_000) return;
+    this.#saidAway = now;
+    const { url, options } = this;
+    this.#note(
+      redact(
+        `${url}: ${what}; it is waited for, up to ${options.patienceMs / 1000} s (engine.patienceMs)`,
+        this.#secrets,
+      ),
+    );
   }
 
   /** An error of this server that shows no key. */
@@ -195,7 +214,7 @@ export class Connection {
   }
 }
 
-/** What can never succeed: a port that fetch refuses, a broken certificate, an answer that is too long. */
+/** What can never succeed: a broken certificate, an answer that is too long. */
 class Unreachable extends EngineError {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, { ...options, kind: "unreachable" });

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Datum } from "../../algorithm/datum.ts";
 import { EngineError, type EngineErrorKind, PolicyError } from "../../errors.ts";
 import { persistentFetch } from "../../shared/persistent-fetch.ts";
-import { type Answer, cutOff, silence, testWorld } from "../../shared/server.fixture.ts";
+import { type Answer, cutOff, deadUrl, silence, testWorld } from "../../shared/server.fixture.ts";
 import { randomDatum, tinyTokenizer } from "../engine.fixture.ts";
 import { Connection } from "./connection.ts";
 import type { ProfileName } from "./profiles.ts";
@@ -165,6 +165,24 @@ describe("a poll", () => {
     );
     expect(await kindOf(engine.forwardBackward(batch, { type: "crossEntropy" }))).toBe("lost");
   });
+});
+
+test("that a server is away is said once a minute, and a server that will not do it is not asked again", async () => {
+  const notes: string[] = [];
+  const world = testWorld();
+  const options = tinkerOptions(await deadUrl(), { patienceMs: 90_000 });
+  const connection = new Connection(options, world, (text) => notes.push(text));
+  const calls = [1, 2, 3].map(() => connection.call({ path: "create_session", repeat: "always" }));
+  for (const outcome of await Promise.allSettled(calls)) expect(outcome.status).toBe("rejected");
+  expect(notes.length).toBeGreaterThan(0);
+  expect(notes.length).toBeLessThan(6);
+  expect(notes[0]).toMatch(/nothing listens there.*waited for, up to 90 s \(engine\.patienceMs\)/);
+  const files = new Connection(tinkerOptions("http://127.0.0.1:9"), {
+    ...world,
+    fetch: async () => new Response("Unsupported method ('POST')", { status: 501 }),
+  });
+  expect(await kindOf(files.call({ path: "create_session", repeat: "always" }))).toBe("rejected");
+  expect(files.counts.retries).toBe(0);
 });
 
 describe("a POST whose acknowledgement is lost", () => {

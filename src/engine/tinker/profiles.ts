@@ -58,6 +58,8 @@ export interface Profile {
   readonly leavesGradients: boolean;
   /** Where a snapshot can be fetched as an archive in PEFT's layout: by its kind and name, by its name, or nowhere. */
   readonly archive: "byKind" | "byName" | "none";
+  /** Whether a checkpoint can be removed from the server by its path, `tinker://MODEL/KIND/NAME`. */
+  readonly removesCheckpoints: boolean;
   /** Most bytes and data of one POST of a batch. */
   readonly chunkBytes: number;
   readonly chunkDatums: number;
@@ -91,6 +93,7 @@ const forager: Profile = {
   needsEnds: true,
   leavesGradients: false,
   archive: "byKind",
+  removesCheckpoints: true,
   ...chunks,
 };
 
@@ -116,6 +119,7 @@ const skyrlJax: Profile = {
   needsEnds: true,
   leavesGradients: true,
   archive: "byName",
+  removesCheckpoints: false,
   ...chunks,
 };
 
@@ -142,6 +146,7 @@ const skyrlFsdp: Profile = {
   needsEnds: false,
   leavesGradients: false,
   archive: "byName",
+  removesCheckpoints: false,
   ...chunks,
 };
 
@@ -169,6 +174,7 @@ const verlTinker: Profile = {
   needsEnds: false,
   leavesGradients: false,
   archive: "none",
+  removesCheckpoints: false,
   ...chunks,
 };
 

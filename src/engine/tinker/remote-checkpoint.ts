@@ -57,6 +57,22 @@ export async function readCheckpoint(
   return saved;
 }
 
+/**
+ * Removes weights from the server, where it can: a disk that fills with checkpoints that were given up here ends a long run. That
+ * some stay behind is no reason to end it.
+ */
+export async function removeOnServer(connection: Connection, path: string): Promise<void> {
+  const place = /^tinker:\/\/([\w-]+)\/(weights|sampler_weights)\/([\w-]+)$/.exec(path);
+  if (!connection.profile.removesCheckpoints || place === null) return;
+  const [, model, kind, name] = place;
+  const call = {
+    method: "DELETE",
+    path: `training_runs/${model}/checkpoints/${kind}/${name}`,
+    repeat: "always",
+  } as const;
+  await connection.attempt(call).catch(() => undefined);
+}
+
 /** Asks the server whether it still has the weights, and of this model. Throws `CheckpointError`. */
 export async function requireOnServer(
   connection: Connection,

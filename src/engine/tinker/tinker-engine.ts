@@ -23,7 +23,14 @@ import type { Connection } from "./connection.ts";
 import { carriedBatch, directBatch, isDirect } from "./loss-plan.ts";
 import { reportOf } from "./loss-report.ts";
 import { optimStep } from "./optim-step.ts";
-import { readCheckpoint, requireOnServer, writeCheckpoint } from "./remote-checkpoint.ts";
+import {
+  isRemoteCheckpoint,
+  readCheckpoint,
+  readRemoteCheckpoint,
+  removeOnServer,
+  requireOnServer,
+  writeCheckpoint,
+} from "./remote-checkpoint.ts";
 import { computeLogprobs, logprobRows, modelReference, snapshotReference } from "./remote-logprobs.ts";
 import type { RemoteModel } from "./remote-model.ts";
 import { SamplerSource } from "./sampler-source.ts";
@@ -191,6 +198,7 @@ export class TinkerEngine implements Engine {
       );
     const path = await this.#saveWeights("reset");
     await this.#replaceModel(path, { optimizer: false });
+    await removeOnServer(this.#connection, path);
     this.#hasMoments = false;
   }
 
@@ -214,8 +222,9 @@ export class TinkerEngine implements Engine {
     const path = await this.#saveWeights("checkpoint");
     if (options.downloadAdapters && profile.archive !== "none" && rank > 0) {
       const checkpoint = `adapters-${this.#saves}`;
-      await this.#model.run("save_weights_for_sampler", { path: checkpoint });
+      const kept = await this.#model.run("save_weights_for_sampler", { path: checkpoint });
       await fetchAdapters(this.#connection, { modelId: this.#model.id, checkpoint, folder, location });
+      await removeOnServer(this.#connection, kept.path ?? "");
     }
     await writeTokenizer(folder, this.tokenizer);
     // Last: with it the folder is a checkpoint.
@@ -227,6 +236,12 @@ export class TinkerEngine implements Engine {
       rank,
       hasMoments: this.#hasMoments,
     });
+  }
+
+  async discard(folder: string): Promise<void> {
+    if (!(await isRemoteCheckpoint(folder))) return;
+    const { path, url } = await readRemoteCheckpoint(folder);
+    if (url === this.#connection.url) await removeOnServer(this.#connection, path);
   }
 
   async load(folder: string): Promise<void> {
@@ -265,6 +280,7 @@ export class TinkerEngine implements Engine {
       const path = await this.#saveWeights("reference");
       const frozen = await session.createModel(this.#parts);
       await frozen.run("load_weights", { path, optimizer: false });
+      await removeOnServer(this.#connection, path);
       return modelReference(frozen, (batch) => this.#requireSound(batch), this.#limits);
     }
     const name = `reference-${++this.#saves}`;

@@ -6,6 +6,8 @@ import { describeStatus, excerpt, type Failure, type HttpReply } from "../../sha
 const refused = new Set([425, 429]);
 /** The server, or a proxy before it, is away or overloaded; whether it took the request is not known. */
 const away = new Set([408, 502, 503, 504]);
+/** What the server will not do however often it is asked, such as a POST to a server of files. */
+const notImplemented = 501;
 
 export interface Trouble {
   readonly what: string;
@@ -34,7 +36,8 @@ export function judge(outcome: HttpReply | Failure): { readonly json: unknown } 
   const passing = { what: `got ${describeStatus(outcome)}`, passes: true, waitMs };
   if (refused.has(status)) return { ...passing, kind: "unreachable", isUnknown: false, isAway: true };
   if (away.has(status)) return { ...passing, kind: "unreachable", isUnknown: true, isAway: true };
-  if (status >= 500) return { ...passing, kind: "failed", isUnknown: true, isAway: false };
+  if (status >= 500 && status !== notImplemented)
+    return { ...passing, kind: "failed", isUnknown: true, isAway: false };
   const kind = kinds[status] ?? "rejected";
   return {
     ...passing,
