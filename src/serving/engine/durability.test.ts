@@ -154,6 +154,17 @@ test("old outcomes go with their segment of the journal, and are told from numbe
   expect((await readdir(join(server.folder, "futures"))).length).toBeLessThanOrEqual(2);
 });
 
+test("what was carried out and forgotten is not run again under its number", async () => {
+  const limits = { journal: { segmentBytes: 300, segments: 2 } };
+  const server = await testServer({ limits });
+  const { model_id } = await withModel(server);
+  await server.done("forward_backward", crossEntropy(model_id, 1, datum));
+  for (let n = 2; n < 12; n++) await server.done("optim_step", step(model_id, n));
+  const again = await server.post("forward_backward", crossEntropy(model_id, 1, datum));
+  expect([again.status, again.body.detail]).toEqual([410, expect.stringContaining("was carried out")]);
+  expect(server.backend.log.filter((what) => what.startsWith("forwardBackward"))).toHaveLength(1);
+});
+
 test("weights are sampled as they were when they were handed out, while they are among the newest", async () => {
   const server = await testServer({ limits: { snapshots: 2 } });
   const { model_id } = await withModel(server);

@@ -25,6 +25,8 @@ interface Waiting extends QueuedWork {
 export class ModelQueue {
   readonly #waiting: Waiting[] = [];
   readonly #arrived = new Set<number>();
+  /** Numbers whose work was begun. */
+  readonly #begun = new Set<number>();
   #next = 1;
   #patienceMs = firstPatienceMs;
   #largest = 0;
@@ -38,6 +40,11 @@ export class ModelQueue {
   /** How many wait for their turn. */
   get length(): number {
     return this.#waiting.length;
+  }
+
+  /** Whether work with this number was begun: sent again, it must not run again, though its outcome be forgotten. */
+  hasBegun(number: number): boolean {
+    return this.#begun.has(number);
   }
 
   add(work: QueuedWork): void {
@@ -82,6 +89,7 @@ export class ModelQueue {
         continue;
       this.#waiting.splice(this.#waiting.indexOf(first), 1);
       if (this.#isClosed) break;
+      if (first.number !== undefined) this.#begun.add(first.number);
       await first.run();
     }
     clearTimeout(this.#gap?.timer);

@@ -121,6 +121,7 @@ export async function inTurn(
   const known = await service.repeated(arrival, keys);
   if (known !== undefined) return known;
   const model = service.model(model_id);
+  if (number !== undefined && model.queue.hasBegun(number)) throw forgotten(model_id, number);
   let release: Prepared["release"];
   try {
     const prepared = await prepare(service.modelLimits, model);
@@ -140,6 +141,15 @@ export async function inTurn(
     if (number !== undefined && error instanceof HttpError && isFinal(error)) model.queue.passed(number);
     throw error;
   }
+}
+
+/** For a request that ran and whose outcome the journal has given up: run again, it could train twice. */
+function forgotten(model: string, number: number): HttpError {
+  return new HttpError(410, {
+    expected: `seq_id of ${model} that was not used before`,
+    got: `${number}, which was carried out; its outcome is not kept any more`,
+    advice: "go on from a checkpoint",
+  });
 }
 
 /** Whether the same request would be refused again, so that nobody will send it. */
