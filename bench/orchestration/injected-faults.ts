@@ -2,9 +2,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { random } from "../../src/shared/random.ts";
 
-/** Ways in which a call fails; the last three leave the caller without knowing whether it was carried out. */
+/** Ways in which a call fails; the last four leave the caller without knowing whether it was carried out. */
 export const faultKinds = [
   "status 408",
+  "status 409",
+  "status 410",
+  "status 422",
   "status 425",
   "status 429",
   "status 500",
@@ -16,6 +19,17 @@ export const faultKinds = [
   "no number",
   "cut after",
 ] as const;
+
+/**
+ * What ends a run by design is injected only where it does not: a refusal or NaN is one sample's affair, but a gradient's or a
+ * step's ends the run; a result can be gone, but not the weights that are sampled from.
+ */
+const only: Readonly<Partial<Record<FaultKind, string>>> = {
+  "status 409": "asample",
+  "status 410": "retrieve_future",
+  "status 422": "asample",
+  "no number": "asample",
+};
 type FaultKind = (typeof faultKinds)[number];
 
 type Handler = (request: Request) => Response | Promise<Response>;
@@ -25,7 +39,10 @@ export class Faults {
   #left = 0;
   #every = 1;
   #calls = 0;
-  #next = 0;
+  /** Questions for results that were answered with 410. */
+  readonly #lost = new Set<string>();
+  /** Kinds to come. */
+  readonly #due: FaultKind[] = [...faultKinds];
   readonly #draw = random(11, "faults");
   /** How often each kind was injected. */
   readonly injected = Object.fromEntries(faultKinds.map((kind) => [kind, 0])) as Record<FaultKind, number>;
@@ -53,16 +70,22 @@ export class Faults {
     };
   }
 
-  /** The next kind; an answer with NaN to a gradient or a step ends a run by design, so that those get another. */
+  /** The next kind that this call may get; those that wait for another call are the first to come then. */
   #kindFor(path: string): FaultKind {
-    const kind = faultKinds[this.#next++ % faultKinds.length] as FaultKind;
-    return kind === "no number" && path !== "asample" ? "truncated" : kind;
+    const place = this.#due.findIndex((kind) => only[kind] === undefined || only[kind] === path);
+    const [kind] = this.#due.splice(place, 1) as [FaultKind];
+    if (this.#due.length === 0 || this.#due.every((left) => only[left] !== undefined))
+      this.#due.push(...faultKinds);
+    return kind;
   }
 
   async #fail(kind: FaultKind, request: Request, handle: Handler): Promise<Response> {
     if (kind.startsWith("status")) {
-      await request.arrayBuffer();
-      return Response.json({ detail: "injected" }, { status: Number(kind.slice(-3)) });
+      const asked = await request.text();
+      // Lost once: the result is asked for anew, and a second loss would end the run, as it should.
+      const isSecond = kind === "status 410" && this.#lost.has(asked);
+      if (kind === "status 410") this.#lost.add(asked);
+      return Response.json({ detail: "injected" }, { status: isSecond ? 503 : Number(kind.slice(-3)) });
     }
     if (kind === "cut before") return broken("");
     const answer = await handle(request);

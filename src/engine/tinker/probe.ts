@@ -140,39 +140,48 @@ async function probeSampling(
   if (typeof sampling_session_id !== "string")
     throw connection.error({ path }, "expected a sampling_session_id, got none", "malformed");
   let calls = 0;
-  const draw = async (temperature: number, stop?: string[]) => {
+  const draw = async (prompt: readonly number[], temperature: number, stop?: string[]) => {
     const params = { max_tokens: 8, temperature, seed: 1, ...(stop && { stop }) };
-    const chunks = [{ type: "encoded_text" as const, tokens: ids.inputs }];
+    const chunks = [{ type: "encoded_text" as const, tokens: [...prompt] }];
     const body = { sampling_session_id, num_samples: 1, prompt: { chunks }, sampling_params: params };
     const { sequences } = await sample(connection, { body, seqId: () => calls++, signal: session.signal });
     const [sequence] = sequences;
     if (sequence === undefined) throw new EngineError("the probe sampled nothing", { kind: "malformed" });
     return sequence;
   };
-  const { tokens, logprobs } = await draw(1);
+  const { tokens, logprobs } = await draw(ids.inputs, 1);
   const whole = [...ids.inputs, ...tokens];
   const { profile } = connection;
   const [row] = await computeLogprobs(model, [datumOf(whole.slice(0, -1), whole.slice(1))], profile);
   const computed = row?.slice(-tokens.length) ?? new Float32Array();
   const differences = tokens.map((_, t) => Math.abs((logprobs?.[t] ?? Number.NaN) - (computed[t] as number)));
-  const greedy = tokenizer && (await draw(0));
   return {
     samplingDifference: Math.max(0, ...differences),
-    sameTokenizer: tokenizer && greedy ? await comparesTokenizers(greedy.tokens, tokenizer, draw) : null,
+    sameTokenizer: tokenizer
+      ? await comparesTokenizers(tokenizer, (...how) => draw(how[0], 0, how[1]))
+      : null,
   };
 }
 
-/** A text that our tokenizer finds among greedy tokens must end the same tokens there. */
+/** First ids of the prompts that tokenizers are compared by, one after the other until a plain text comes. */
+const startsOfPrompts = [5, 20, 40, 60];
+
+/** A text that our tokenizer finds among greedy tokens must end the same tokens there; null where no prompt gave a plain text. */
 async function comparesTokenizers(
-  tokens: readonly number[],
   tokenizer: Tokenizer,
-  draw: (temperature: number, stop: string[]) => Promise<{ readonly tokens: readonly number[] }>,
+  draw: (prompt: readonly number[], stop?: string[]) => Promise<{ readonly tokens: readonly number[] }>,
 ): Promise<boolean | null> {
-  if (tokens.some((id) => id >= tokenizer.vocabularySize)) return false;
-  const found = tokenizer.decode(tokens).match(/[\x21-\x7e]{2,4}/)?.[0];
-  if (found === undefined) return null;
-  const end = tokens.findIndex((_, index) => tokenizer.decode(tokens.slice(0, index + 1)).includes(found));
-  return (await draw(0, [found])).tokens.length === end + 1;
+  for (const start of startsOfPrompts) {
+    const prompt = ids.inputs.map((_, index) => start + index);
+    if (prompt.some((id) => id >= tokenizer.vocabularySize)) return null;
+    const { tokens } = await draw(prompt);
+    if (tokens.some((id) => id >= tokenizer.vocabularySize)) return false;
+    const found = tokenizer.decode(tokens).match(/[\x21-\x7e]{2,4}/)?.[0];
+    if (found === undefined) continue;
+    const end = tokens.findIndex((_, index) => tokenizer.decode(tokens.slice(0, index + 1)).includes(found));
+    return (await draw(prompt, [found])).tokens.length === end + 1;
+  }
+  return null;
 }
 
 export interface ServerModel {

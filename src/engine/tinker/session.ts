@@ -164,7 +164,7 @@ async function unloadLeftovers(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   if (note === undefined || !(await exists(note))) return;
-  const parsed = noteSchema.safeParse(JSON.parse(await readFile(note, "utf8")));
+  const parsed = noteSchema.safeParse(await readNote(note));
   if (parsed.success && parsed.data.url === connection.url)
     for (const id of parsed.data.models) {
       const model = new RemoteModel(connection, id, { mayHoldGradients: true });
@@ -174,4 +174,13 @@ async function unloadLeftovers(
       });
     }
   await rm(note, { force: true });
+}
+
+/** A note that is damaged names nothing; servers unload what is silent by themselves. */
+async function readNote(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch {
+    return undefined;
+  }
 }

@@ -138,7 +138,7 @@ interface Ask {
 
 /** Failures of one sample among many; the others are the run's. */
 function isOfTheSample({ kind }: EngineError): boolean {
-  return kind === "rejected" || kind === "failed" || kind === "malformed" || kind === "lost";
+  return ["rejected", "failed", "malformed", "lost", "conflict"].includes(kind);
 }
 
 /** Seconds; well below the time limit of a call, after which it is sent again. */
