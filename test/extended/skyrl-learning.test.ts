@@ -25,20 +25,16 @@ describe.skipIf(missing !== undefined)(`GRPO on SkyRL${missing === undefined ? "
       train_micro_batch_size: 32,
       sample_max_num_sequences: 32,
     });
-  }, 300_000);
-  afterAll(() => server?.stop(), 60_000);
+  });
+  afterAll(() => server?.stop());
 
-  test.each([1, 2, 3])(
-    "a reward that can be learnt is learnt, seed %i",
-    async (seed) => {
-      const { rewards, steps } = await learn(server.url, base, seed);
-      process.stdout.write(`seed ${seed}: ${rewards.map((reward) => reward.toFixed(3)).join(" ")}\n`);
-      expect(rewards[0]).toBeLessThanOrEqual(0.6);
-      expect(rewards.at(-1)).toBeGreaterThanOrEqual(0.9);
-      expect(steps).toBeLessThanOrEqual(60);
-    },
-    900_000,
-  );
+  test.each([1, 2, 3])("a reward that can be learnt is learnt, seed %i", async (seed) => {
+    const { rewards, steps } = await learn(server.url, base, seed);
+    process.stdout.write(`seed ${seed}: ${rewards.map((reward) => reward.toFixed(3)).join(" ")}\n`);
+    expect(rewards[0]).toBeLessThanOrEqual(0.6);
+    expect(rewards.at(-1)).toBeGreaterThanOrEqual(0.9);
+    expect(steps).toBeLessThanOrEqual(60);
+  });
 });
 
 function datumOf(tokens: readonly number[], weights: readonly number[]): Datum {
