@@ -4,15 +4,16 @@
  */
 import { attention, type SequenceEnds } from "./attention.ts";
 import { projectHeads } from "./attention-projection.ts";
-import type { Graph, Tensor } from "./graph.ts";
+import type { Dimension, Graph, Tensor } from "./graph.ts";
 import type { AdaptedModel } from "./lora.ts";
 import { type Adapter, adaptedLinear, findAdapter } from "./lora-graph.ts";
 import { headSize, type ModelOptions, parameterShapes } from "./model-options.ts";
 import { add, gatedSilu, type RotaryTables, reshape, rmsNorm, rotate } from "./operators.ts";
+import { declarePacking, layOut, type PackingTables, takeBack } from "./packing-graph.ts";
 
 export type Parameters = ReadonlyMap<string, Tensor>;
 
-// Sizes that differ from run to run: sequences B, tokens of a sequence T, their product N.
+// Sizes that differ from run to run: sequences B, tokens of a sequence T, rows N: their product, or fewer where they are packed.
 const B = "B";
 const T = "T";
 const N = "N";
@@ -40,13 +41,21 @@ export function outputWeight(parameters: Parameters): Tensor {
 export interface LayerTables {
   readonly rotary: RotaryTables;
   readonly ends: SequenceEnds;
+  /** Where rows are packed: how they lie among the places of attention. */
+  readonly packing?: PackingTables;
 }
 
-/** Declares positions, rotary tables and the ends of sequences as inputs of the graph. */
-export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
+/** Sequences and tokens of a sequence as they are projected and rotated: each row that is packed is one of its own. */
+function sizesOf({ packing }: Pick<LayerTables, "packing">): readonly [Dimension, Dimension] {
+  return packing ? [N, 1] : [B, T];
+}
+
+/** Declares positions, rotary tables, the ends of sequences and, of packed rows, their places as inputs of the graph. */
+export function declareTables(graph: Graph, model: ModelOptions, isPacked = false): LayerTables {
   const half = headSize(model) / 2;
+  const packing = isPacked ? declarePacking(graph) : undefined;
   const rotary: RotaryTables = {
-    positions: graph.input("positions", [B, T], "int64"),
+    positions: graph.input("positions", packing ? [N, 1] : [B, T], "int64"),
     cosine: graph.input("cosine", [P, half]),
     sine: graph.input("sine", [P, half]),
     negatedSine: graph.input("negatedSine", [P, half]),
@@ -55,7 +64,7 @@ export function declareTables(graph: Graph, model: ModelOptions): LayerTables {
     lastPositions: graph.input("lastPositions", [B], "int32"),
     tokens: graph.input("tokens", [1], "int32"),
   };
-  return { rotary, ends };
+  return { rotary, ends, ...(packing && { packing }) };
 }
 
 /**
@@ -109,22 +118,24 @@ function project(graph: Graph, x: Tensor, setting: LayerParameters & { readonly 
 }
 
 function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
-  const { model, rotary, ends, parameter, adapter, keep } = setting;
+  const { model, rotary, ends, packing, parameter, adapter, keep } = setting;
   const { heads, keyValueHeads } = model;
   const headsOf = (name: "q" | "k" | "v"): Tensor =>
-    projectHeads(graph, x, { model, parameter, adapter, sizes: [B, T], name });
+    projectHeads(graph, x, { model, parameter, adapter, sizes: sizesOf(setting), name });
+  const atPlaces = (rows: Tensor, readAt: "first" | "all"): Tensor =>
+    packing ? layOut(graph, rows, { tables: packing, readAt }) : rows;
   const size = headSize(model);
   const attended = attention(
     graph,
     {
-      query: keep(rotate(graph, headsOf("q"), rotary), "query"),
-      key: keep(rotate(graph, headsOf("k"), rotary), "key"),
-      value: keep(headsOf("v"), "value"),
+      query: atPlaces(keep(rotate(graph, headsOf("q"), rotary), "query"), "first"),
+      key: atPlaces(keep(rotate(graph, headsOf("k"), rotary), "key"), "all"),
+      value: atPlaces(keep(headsOf("v"), "value"), "all"),
       ends,
     },
     { heads, keyValueHeads, headSize: size, sizes: [B, T] },
   );
-  const joined = reshape(graph, attended, [N, heads * size]);
+  const joined = packing ? takeBack(graph, attended, packing) : reshape(graph, attended, [N, heads * size]);
   return project(graph, joined, { ...setting, name: "self_attn.o_proj" });
 }
 

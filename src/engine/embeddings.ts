@@ -16,11 +16,19 @@ export function addEmbeddingGradient(
   tokens: Int32Array,
   gradient: Float32Array,
 ): void {
-  const width = shape[1] as number;
-  for (let row = 0; row < tokens.length; row++) {
-    const start = (tokens[row] as number) * width;
+  addRows(data, gradient, { rows: tokens, width: shape[1] as number });
+}
+
+/** Adds each row of `source` (M, width) to the one of `target` (N, width) that `rows` (M) names. */
+export function addRows(
+  target: Float32Array,
+  source: Float32Array,
+  { rows, width }: { readonly rows: Int32Array; readonly width: number },
+): void {
+  for (let row = 0; row < rows.length; row++) {
+    const start = (rows[row] as number) * width;
     const from = row * width;
     for (let i = 0; i < width; i++)
-      data[start + i] = (data[start + i] as number) + (gradient[from + i] as number);
+      target[start + i] = (target[start + i] as number) + (source[from + i] as number);
   }
 }

@@ -13,8 +13,10 @@ export interface LossReport {
   readonly loss: number;
   /** Current log-probability of every target that has a weight, 0 elsewhere; one array (T) for each datum, in order. */
   readonly logprobs: readonly Float32Array[];
-  /** Tokens that were computed, padding included; 0 where nothing has a weight. */
+  /** Tokens of the sequences that were computed, with the padding that was computed beside them; 0 where nothing has a weight. */
   readonly paddedTokens: number;
+  /** Of them, tokens computed once with another sequence's, which begins alike; absent: none. */
+  readonly sharedTokens?: number;
 }
 
 export interface AdamOptions {

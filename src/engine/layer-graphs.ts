@@ -34,12 +34,14 @@ export interface ForwardLayer {
   readonly kept: ReadonlyMap<string, Tensor>;
 }
 
+/** `isPacked`: whether its rows are packed (`packing.ts`). */
 export async function createForwardLayer(
   adapted: AdaptedModel,
+  isPacked: boolean,
   options: SessionOptions,
 ): Promise<ForwardLayer> {
   const kept = new Map<string, Tensor>();
-  const { graph, output } = addLayer({ adapted, trained: new Set() }, (value, name) => {
+  const { graph, output } = addLayer({ adapted, isPacked, trained: new Set() }, (value, name) => {
     kept.set(name, value);
     return value;
   });
@@ -58,10 +60,10 @@ export interface BackwardLayer {
 /** `trained` are names below `model.layers.N.`; each gradient is added to the accumulator that is fed for it. */
 export async function createBackwardLayer(
   adapted: AdaptedModel,
-  trained: readonly string[],
+  { trained, isPacked }: { readonly trained: readonly string[]; readonly isPacked: boolean },
   options: SessionOptions,
 ): Promise<BackwardLayer> {
-  const layer = { adapted, trained: new Set(trained) };
+  const layer = { adapted, isPacked, trained: new Set(trained) };
   const { graph, hidden, output, parameters } = addLayer(layer, (value, name, graph) =>
     graph.withBackward(graph.input(keptPrefix + name, value.shape), [value], (gradient) => [gradient]),
   );
@@ -82,12 +84,13 @@ export const keptPrefix = "kept.";
 
 interface LayerToAdd {
   readonly adapted: AdaptedModel;
+  readonly isPacked: boolean;
   /** Names below `model.layers.N.` */
   readonly trained: ReadonlySet<string>;
 }
 
 function addLayer(
-  { adapted, trained }: LayerToAdd,
+  { adapted, isPacked, trained }: LayerToAdd,
   keep: (value: Tensor, name: string, graph: Graph) => Tensor,
 ): {
   readonly graph: Graph;
@@ -98,7 +101,7 @@ function addLayer(
   const { model } = adapted;
   const graph = new Graph();
   const hidden = graph.parameter("hidden", ["N", model.width]);
-  const tables = declareTables(graph, model);
+  const tables = declareTables(graph, model, isPacked);
   const parameters = new Map(
     [...layerShapes(adapted)].map(([name, shape]) => [
       firstLayer + name,
@@ -115,15 +118,15 @@ function addLayer(
   return { graph, hidden, output, parameters };
 }
 
-/** The sizes of a shape for `batch` sequences of `time` tokens. */
+/** The sizes of a shape for `batch` sequences of `time` tokens in so many rows. */
 export function resolveShape(
   shape: readonly Dimension[],
-  { batch, time }: { readonly batch: number; readonly time: number },
+  { batch, time, rows }: { readonly batch: number; readonly time: number; readonly rows: number },
 ): number[] {
   const sizes: Readonly<Record<string, number>> = {
     B: batch,
     T: time,
-    N: batch * time,
+    N: rows,
   };
   return shape.map((size) => (typeof size === "number" ? size : (sizes[size] as number)));
 }

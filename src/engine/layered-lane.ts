@@ -3,12 +3,12 @@
  * way back.
  */
 import { Activations } from "./activations.ts";
-import { embeddingTable } from "./embeddings.ts";
+import { addRows, embeddingTable } from "./embeddings.ts";
 import { HeadRunner } from "./head.ts";
 import type { Lane, LaneWork } from "./lane.ts";
 import type { AdaptedModel } from "./lora.ts";
 import type { ParameterSet } from "./parameters.ts";
-import type { RowPlaces } from "./places.ts";
+import { hiddenRows, type RowPlaces } from "./places.ts";
 import type { SessionOptions } from "./session.ts";
 import { type Sequences, Trunk } from "./trunk.ts";
 
@@ -67,23 +67,17 @@ export class LayeredLane implements Lane {
   }
 
   /** The hidden states of the selected places (M, width). */
-  #gather(hidden: Float32Array, { time }: Sequences, { rows, times }: RowPlaces): Float32Array {
+  #gather(hidden: Float32Array, sequences: Sequences, places: RowPlaces): Float32Array {
     const width = this.#width;
-    const gathered = this.#rows.take("hidden", rows.length * width);
-    for (let i = 0; i < rows.length; i++) {
-      const start = ((rows[i] as number) * time + (times[i] as number)) * width;
-      gathered.set(hidden.subarray(start, start + width), i * width);
-    }
+    const gathered = this.#rows.take("hidden", places.rows.length * width);
+    for (const [i, row] of hiddenRows(sequences, places).entries())
+      gathered.set(hidden.subarray(row * width, (row + 1) * width), i * width);
     return gathered;
   }
 
   /** Brings the gradient of the selected places (M, width) to where the way back through the trunk starts. */
-  #spread(gradient: Float32Array, sequences: Sequences, { rows, times }: RowPlaces): void {
-    const width = this.#width;
+  #spread(gradient: Float32Array, sequences: Sequences, places: RowPlaces): void {
     const target = this.#trunk.zeroGradient(sequences);
-    for (let i = 0; i < rows.length; i++) {
-      const start = ((rows[i] as number) * sequences.time + (times[i] as number)) * width;
-      target.set(gradient.subarray(i * width, (i + 1) * width), start);
-    }
+    addRows(target, gradient, { rows: hiddenRows(sequences, places), width: this.#width });
   }
 }

@@ -6,10 +6,9 @@ import type { Lane, LaneWork } from "./lane.ts";
 import type { AdaptedModel } from "./lora.ts";
 import { createNetworkGraph, type NetworkGraph } from "./network-graph.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
-import type { RowPlaces } from "./places.ts";
+import { hiddenRows } from "./places.ts";
 import type { Feed, SessionOptions } from "./session.ts";
 import { tableFeeds } from "./table-feeds.ts";
-import type { Sequences } from "./trunk.ts";
 
 export class NetworkLane implements Lane {
   readonly #adapted: AdaptedModel;
@@ -81,7 +80,7 @@ export class NetworkLane implements Lane {
     const count = places.rows.length;
     return [
       ["hidden", hidden],
-      ["places", { data: flatPlaces(sequences, places), shape: [count] }],
+      ["places", { data: BigInt64Array.from(hiddenRows(sequences, places), BigInt), shape: [count] }],
       ...tableFeeds(this.#adapted.model, sequences),
       ...[...inputs].map(([name, data]): [string, Feed] => [name, { data, shape: [count] }]),
       ...graph.parameters.map((name): [string, Feed] => [name, parameters.get(name) as Parameter]),
@@ -92,11 +91,4 @@ export class NetworkLane implements Lane {
     const { width } = this.#adapted.model;
     return { data: this.#activations.take(name, rows * width), shape: [rows, width] };
   }
-}
-
-/** Places as rows of the hidden states (batch * time, width). */
-function flatPlaces({ time }: Sequences, { rows, times }: RowPlaces): BigInt64Array {
-  return BigInt64Array.from({ length: rows.length }, (_, index) =>
-    BigInt((rows[index] as number) * time + (times[index] as number)),
-  );
 }

@@ -8,26 +8,29 @@ export interface RowPlaces {
   readonly times: Int32Array;
 }
 
-/** The sequences of a micro-batch and the places in them that matter. */
+/** The places that matter in the sequences of a micro-batch. */
 export function select<T extends { readonly inputs: Int32Array }>(
-  batch: readonly T[],
-  { time, members }: MicroBatch,
+  data: readonly T[],
   isSelected: (datum: T, t: number) => boolean,
-): { readonly data: T[]; readonly sequences: Sequences; readonly places: RowPlaces } {
-  const data = members.map((index) => batch[index] as T);
-  const tokens = new Int32Array(data.length * time);
+): RowPlaces {
   const rows: number[] = [];
   const times: number[] = [];
   for (const [row, datum] of data.entries()) {
-    tokens.set(datum.inputs, row * time);
     for (let t = 0; t < datum.inputs.length; t++) {
       if (!isSelected(datum, t)) continue;
       rows.push(row);
       times.push(t);
     }
   }
-  const places = { rows: Int32Array.from(rows), times: Int32Array.from(times) };
-  return { data, sequences: { tokens, batch: data.length, time }, places };
+  return { rows: Int32Array.from(rows), times: Int32Array.from(times) };
+}
+
+/** Which row of the hidden states (N, width) each place is. */
+export function hiddenRows({ time, packing }: Sequences, { rows, times }: RowPlaces): Int32Array {
+  return rows.map((row, index) => {
+    const place = row * time + (times[index] as number);
+    return packing ? (packing.rowOfPlace[place] as number) : place;
+  });
 }
 
 /** Brings the values of the selected places of a micro-batch to their data. */

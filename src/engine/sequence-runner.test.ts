@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
+import type { Datum } from "../algorithm/datum.ts";
 import type { Loss } from "../algorithm/loss.ts";
+import { assert } from "../errors.ts";
 import { randomDatum, tinyModel } from "./engine.fixture.ts";
 import { initializeParameters, type ParameterSet, zerosLike } from "./parameters.ts";
 import { SequenceRunner, type SequenceRunnerOptions } from "./sequence-runner.ts";
@@ -8,6 +10,22 @@ const loss: Loss = { type: "crossEntropy" };
 const batch = [40, 37, 21, 12, 40].map((length, seed) => randomDatum(length, seed));
 const model = { ...tinyModel, layers: 3, tieEmbeddings: true };
 const parameters = initializeParameters(model, 4);
+
+/** Data of so many groups, those of a group with one prompt. */
+function groupsOf(
+  count: number,
+  { prompt, lengths }: { readonly prompt: number; readonly lengths: readonly number[] },
+): Datum[] {
+  return Array.from({ length: count }, (_, group) => {
+    const { inputs } = randomDatum(prompt, 100 + group);
+    return lengths.map((length, member) => {
+      const datum = randomDatum(length, 10 * group + member);
+      datum.inputs.set(inputs);
+      datum.targets.set(inputs.subarray(1));
+      return datum;
+    });
+  }).flat();
+}
 
 async function gradientsOf(
   options: Omit<SequenceRunnerOptions, "threads">,
@@ -63,6 +81,33 @@ describe("training in pieces", () => {
       expect(Math.abs(layered.loss - whole.loss)).toBeLessThan(1e-5 * layered.loss);
       const again = await gradientsOf({ tokenBudget: 1000, inOneRun: true, lanes });
       expect(again).toEqual(whole);
+    },
+  );
+
+  test.each([{}, { keyValueHeads: 1, family: "qwen3" as const }, { tieEmbeddings: false }])(
+    "computes a common beginning once, with the gradient of each sequence by itself within 1e-5 (%o)",
+    async (variant) => {
+      const changed = { ...model, ...variant };
+      const alike = groupsOf(3, { prompt: 17, lengths: [40, 42, 44] });
+      const own = initializeParameters(changed, 4);
+      const [together, apart] = await Promise.all(
+        [1000, 1].map(async (tokenBudget) => {
+          const runner = new SequenceRunner({ model: changed }, { threads: 1, tokenBudget });
+          const gradients = zerosLike(own);
+          const report = await runner.forwardBackward(own, alike, { loss, gradients });
+          const logprobs = await runner.logprobs(own, alike);
+          await runner.close();
+          return { gradients, report, logprobs };
+        }),
+      );
+      assert(together && apart, "two runs");
+      expect(together.report.sharedTokens).toBe(3 * 2 * 17);
+      expect(apart.report.sharedTokens).toBeUndefined();
+      expect(together.report.paddedTokens).toBe(apart.report.paddedTokens);
+      expect(difference(apart.gradients, together.gradients)).toBeLessThan(1e-5);
+      expect(Math.abs(apart.report.loss - together.report.loss)).toBeLessThan(1e-5 * apart.report.loss);
+      for (const [row, values] of apart.logprobs.entries())
+        for (const [t, value] of values.entries()) expect(together.logprobs[row]?.[t]).toBeCloseTo(value, 5);
     },
   );
 

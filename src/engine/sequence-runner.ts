@@ -12,11 +12,15 @@ import { type Lane, LaneGradients, type LaneWork } from "./lane.ts";
 import { languageHead, languageInputs } from "./language-head.ts";
 import { LayeredLane, type LayeredOptions } from "./layered-lane.ts";
 import type { AdaptedModel } from "./lora.ts";
-import { type MicroBatch, paddedTokens, planMicroBatches, shareOut } from "./micro-batch.ts";
+import { type MicroBatch, planMicroBatches, shareOut } from "./micro-batch.ts";
 import { NetworkLane } from "./network-lane.ts";
+import { layTokens, padTokens } from "./packing.ts";
 import { moveInto, type ParameterSet } from "./parameters.ts";
 import { type RowPlaces, scatter, select } from "./places.ts";
 import type { Values } from "./session.ts";
+import { planSharing } from "./shared-micro-batches.ts";
+import { scoresPerToken } from "./time-estimate.ts";
+import type { Sequences } from "./trunk.ts";
 
 export interface SequenceRunnerOptions extends LayeredOptions {
   /** Most tokens of one micro-batch, padding included. */
@@ -39,8 +43,9 @@ export interface TrainingReport {
   readonly loss: number;
   /** One value for each position, 0 where none was selected. */
   readonly values: Float32Array[];
-  /** Tokens that were computed, padding included. */
+  /** As of `LossReport`. */
   readonly paddedTokens: number;
+  readonly sharedTokens?: number;
 }
 
 export class SequenceRunner {
@@ -121,8 +126,10 @@ export class SequenceRunner {
     const shares = shareOut(this.#plan(batch), this.#lanes.length);
     const done = this.#lanes.map(async ({ lane }, index) => {
       for (const microBatch of shares[index] as MicroBatch[]) {
-        const { data, sequences, places } = select(batch, microBatch, reading.isSelected);
+        const data = microBatch.members.map((member) => batch[member] as T);
+        const places = select(data, reading.isSelected);
         if (places.rows.length === 0) continue;
+        const sequences = this.#lay(data, microBatch);
         const inputs = reading.inputs(data, places);
         await work(lane, { microBatch, sequences, places, head: reading.head, inputs }, index);
       }
@@ -153,17 +160,23 @@ export class SequenceRunner {
       gradients: index === 0 ? gradients : lane.gradients.like(gradients),
       loss: 0,
       paddedTokens: 0,
+      sharedTokens: 0,
     }));
     await this.#inLanes(batch, reading, async (lane, { microBatch, ...work }, index) => {
       const sum = sums[index] as (typeof sums)[0];
       const report = await lane.train(parameters, work, sum.gradients);
       sum.loss += report.loss;
-      sum.paddedTokens += paddedTokens(microBatch);
+      const shared = work.sequences.packing?.sharedTokens ?? 0;
+      sum.paddedTokens += work.sequences.tokens.length + shared;
+      sum.sharedTokens += shared;
       scatter(report.values, work.places, { microBatch, rows: values });
     });
     for (const own of sums.slice(1)) moveInto(gradients, own.gradients);
-    const total = (key: "loss" | "paddedTokens"): number => sums.reduce((all, sum) => all + sum[key], 0);
-    return { loss: total("loss"), values, paddedTokens: total("paddedTokens") };
+    const total = (key: "loss" | "paddedTokens" | "sharedTokens"): number =>
+      sums.reduce((all, sum) => all + sum[key], 0);
+    const sharedTokens = total("sharedTokens");
+    const tokens = { paddedTokens: total("paddedTokens"), ...(sharedTokens > 0 && { sharedTokens }) };
+    return { loss: total("loss"), values, ...tokens };
   }
 
   /** Gives back sessions and arrays, which the next call makes anew. */
@@ -180,6 +193,13 @@ export class SequenceRunner {
     await this.rest();
   }
 
+  /** One run of a small network is as fast with padding as without. */
+  #lay(data: readonly { readonly inputs: Int32Array }[], { time }: MicroBatch): Sequences {
+    const inputs = data.map((datum) => datum.inputs);
+    if (!this.#options.inOneRun) return layTokens(inputs, time);
+    return { tokens: padTokens(inputs, time), batch: inputs.length, time };
+  }
+
   #plan(batch: readonly { readonly inputs: Int32Array }[]): MicroBatch[] {
     const { contextLength } = this.#adapted.model;
     for (const { inputs } of batch) {
@@ -190,6 +210,9 @@ export class SequenceRunner {
     }
     const lengths = batch.map(({ inputs }) => inputs.length);
     const share = Math.ceil(lengths.reduce((sum, length) => sum + length, 0) / this.#lanes.length);
-    return planMicroBatches(lengths, Math.min(this.#options.tokenBudget, share));
+    const tokenBudget = Math.min(this.#options.tokenBudget, share);
+    if (this.#options.inOneRun) return planMicroBatches(lengths, tokenBudget);
+    const sequences = batch.map(({ inputs }) => inputs);
+    return planSharing(sequences, { tokenBudget, scoresPerToken: scoresPerToken(this.#adapted.model) });
   }
 }

@@ -33,6 +33,8 @@ export interface SequenceWork {
   readonly time: number;
   /** Tokens that pass through the output layer. */
   readonly selected: number;
+  /** Of `tokens`, those that are computed once with another sequence's, but for attention; absent: none. */
+  readonly shared?: number;
   /** As of `TrainingPlan`; absent: no. */
   readonly inOneRun?: boolean;
 }
@@ -44,19 +46,19 @@ export function trainingSeconds(
   speed: MachineSpeed,
 ): number {
   const { model, trained } = shape;
-  const { tokens, selected, keptLayers, inOneRun = false } = work;
+  const { tokens, selected, keptLayers, shared = 0, inOneRun = false } = work;
   const trainsAll = trained === shape.parameters;
   // There, back to the inputs, and back to the weights: adapters are too small to count.
   const passes = trainsAll ? 3 : 2;
   const again = model.layers - Math.min(model.layers, keptLayers);
-  const { weights, attended, others, head } = operationsOf(model, work);
+  const { weights, attended, scores, vectors, head } = operationsOf(model, work);
   // Attention: two products there, both again unless all is kept, and four back.
   const products = inOneRun ? 6 : 8;
-  const layers =
-    model.layers * (passes * weights + products * attended + others) +
-    again * (weights + 2 * attended + others / 3);
+  const ofRows = model.layers * (passes * weights + vectors) + again * (weights + vectors / 3);
+  const ofPlaces = model.layers * (products * attended + scores) + again * (2 * attended + scores / 3);
   const update = (shape.momentsOnDisk ? diskUpdateSeconds : updateSeconds) * trained;
-  return (tokens * layers + selected * passes * head) / speed.training + update;
+  const layers = (tokens - shared) * ofRows + tokens * ofPlaces;
+  return (layers + selected * passes * head) / speed.training + update;
 }
 
 /** Seconds to ask for log-probabilities or values of sequences: there and not back. */
@@ -65,26 +67,35 @@ export function inferenceSeconds(
   work: SequenceWork,
   speed: MachineSpeed,
 ): number {
-  const { tokens, selected } = work;
-  const { weights, attended, others, head } = operationsOf(model, work);
-  return (tokens * model.layers * (weights + 2 * attended + others / 3) + selected * head) / speed.training;
+  const { tokens, selected, shared = 0 } = work;
+  const { weights, attended, scores, vectors, head } = operationsOf(model, work);
+  const layers = (tokens - shared) * (weights + vectors / 3) + tokens * (2 * attended + scores / 3);
+  return (model.layers * layers + selected * head) / speed.training;
 }
 
-/** Operations for each token: of one layer's products there, of one of its two products of attention, of all that is no product there and back; and of the head there. */
+/**
+ * Operations for each token: of one layer's products there, of one of its two products of attention, of what is no product
+ * there and back, by attention's scores and by vectors; and of the head there.
+ */
 function operationsOf(
   model: ModelOptions,
-  { time, inOneRun = false }: SequenceWork,
-): Readonly<Record<"weights" | "attended" | "others" | "head", number>> {
+  { time, inOneRun = false }: Pick<SequenceWork, "time" | "inOneRun">,
+): Readonly<Record<"weights" | "attended" | "scores" | "vectors" | "head", number>> {
   const { heads, width, feedForward, vocabularySize } = model;
   const size = headSize(model);
   return {
     weights: 2 * layerWeights(model),
     attended: 2 * heads * size * time * (inOneRun ? 1 : Math.max(1, fullHeadSize / size)),
-    others:
-      scoreOperations * heads * time +
-      vectorOperations[inOneRun ? "whole" : "layered"] * 7 * (width + feedForward),
+    scores: scoreOperations * heads * time,
+    vectors: vectorOperations[inOneRun ? "whole" : "layered"] * 7 * (width + feedForward),
     head: 2 * width * vocabularySize,
   };
+}
+
+/** Scores of attention that cost as much, there and back, as all of a layer beside them does for one token. */
+export function scoresPerToken(model: ModelOptions): number {
+  const { weights, attended, scores, vectors } = operationsOf(model, { time: 1 });
+  return (3 * weights + vectors) / (8 * attended + scores);
 }
 
 /** Seconds that a sampled token costs beside products: choosing it, spelling it, keeping its keys and values. */

@@ -16,16 +16,18 @@ import {
   resolveShape,
 } from "./layer-graphs.ts";
 import type { AdaptedModel } from "./lora.ts";
+import type { Packing } from "./packing.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import type { Feed, SessionOptions } from "./session.ts";
 import { tableFeeds } from "./table-feeds.ts";
 
 /** Sequences of a micro-batch, padded to the right to one length. */
 export interface Sequences {
-  /** (batch * time) */
+  /** The token of each row (N): each place (batch * time), or what is packed. */
   readonly tokens: Int32Array;
   readonly batch: number;
   readonly time: number;
+  readonly packing?: Packing | undefined;
 }
 
 export class Trunk {
@@ -34,7 +36,7 @@ export class Trunk {
   /** Of a layer's parameters, below `model.layers.N.`. */
   readonly #names: readonly string[];
   readonly #activations = new Activations();
-  #forward: Promise<ForwardLayer> | undefined;
+  readonly #forward = new Map<boolean, Promise<ForwardLayer>>();
   readonly #backward = new Map<string, Promise<BackwardLayer>>();
 
   constructor(adapted: AdaptedModel, options: SessionOptions) {
@@ -100,9 +102,9 @@ export class Trunk {
   }
 
   async close(): Promise<void> {
-    await (await this.#forward)?.session.close();
-    for (const layer of this.#backward.values()) await (await layer).session.close();
-    this.#forward = undefined;
+    for (const layer of [...this.#forward.values(), ...this.#backward.values()])
+      await (await layer).session.close();
+    this.#forward.clear();
     this.#backward.clear();
     this.#activations.clear();
   }
@@ -114,8 +116,7 @@ export class Trunk {
   }
 
   async #runForward(call: LayerCall & { readonly next: Feed }): Promise<void> {
-    this.#forward ??= createForwardLayer(this.#adapted, this.#options);
-    const { session, output, kept: outputs } = await this.#forward;
+    const { session, output, kept: outputs } = await this.#forwardLayer(call.sequences);
     const feeds = new Map([["hidden", call.hidden], ...call.tables, ...this.#weights(call)]);
     const into = new Map([[output, call.next]]);
     for (const [name, array] of call.kept ?? []) into.set(outputs.get(name)?.name as string, array);
@@ -127,7 +128,7 @@ export class Trunk {
   ): Promise<void> {
     const { layer, gradients } = call;
     const trained = this.#names.filter((name) => gradients.has(nameOf(layer, name)));
-    const { session, hiddenGradient, gradientOutputs } = await this.#backwardLayer(trained);
+    const { session, hiddenGradient, gradientOutputs } = await this.#backwardLayer(trained, call.sequences);
     const accumulators = trained.map(
       (name) => [name, gradients.get(nameOf(layer, name)) as Parameter] as const,
     );
@@ -146,11 +147,19 @@ export class Trunk {
     await session.run(feeds, [], into);
   }
 
-  #backwardLayer(trained: readonly string[]): Promise<BackwardLayer> {
-    const key = trained.join(" ");
+  #forwardLayer({ packing }: Sequences): Promise<ForwardLayer> {
+    const isPacked = packing !== undefined;
+    const layer = this.#forward.get(isPacked) ?? createForwardLayer(this.#adapted, isPacked, this.#options);
+    this.#forward.set(isPacked, layer);
+    return layer;
+  }
+
+  #backwardLayer(trained: readonly string[], { packing }: Sequences): Promise<BackwardLayer> {
+    const isPacked = packing !== undefined;
+    const key = [...trained, isPacked].join(" ");
     const known = this.#backward.get(key);
     if (known) return known;
-    const created = createBackwardLayer(this.#adapted, trained, this.#options);
+    const created = createBackwardLayer(this.#adapted, { trained, isPacked }, this.#options);
     this.#backward.set(key, created);
     return created;
   }
@@ -160,25 +169,26 @@ export class Trunk {
     return this.#names.map((name) => [name, parameters.get(nameOf(layer, name)) as Parameter]);
   }
 
-  #hidden(name: string, { batch, time }: Sequences): Feed {
+  #hidden(name: string, { tokens }: Sequences): Feed {
     const { width } = this.#adapted.model;
-    return { data: this.#activations.take(name, batch * time * width), shape: [batch * time, width] };
+    const rows = tokens.length;
+    return { data: this.#activations.take(name, rows * width), shape: [rows, width] };
   }
 
-  async #keptArrays(label: string, { batch, time }: Sequences): Promise<ReadonlyMap<string, Feed>> {
-    this.#forward ??= createForwardLayer(this.#adapted, this.#options);
-    const { kept } = await this.#forward;
+  async #keptArrays(label: string, sequences: Sequences): Promise<ReadonlyMap<string, Feed>> {
+    const { kept } = await this.#forwardLayer(sequences);
+    const sizes = { ...sequences, rows: sequences.tokens.length };
     return new Map(
       [...kept].map(([name, tensor]) => {
-        const shape = resolveShape(tensor.shape, { batch, time });
+        const shape = resolveShape(tensor.shape, sizes);
         const length = shape.reduce((a, b) => a * b, 1);
         return [name, { shape, data: this.#activations.take(`${name}.${label}`, length) }];
       }),
     );
   }
 
-  #tables({ batch, time }: Sequences): [string, Feed][] {
-    return tableFeeds(this.#adapted.model, { batch, time });
+  #tables(sequences: Sequences): [string, Feed][] {
+    return tableFeeds(this.#adapted.model, sequences);
   }
 }
 

@@ -66,6 +66,10 @@ const described = {
   ],
   "loss/tokens": ["tokens", "Tokens that carried loss in this step."],
   "loss/padding": ["share", "Padding among the tokens that were computed for the update, at most 0.15."],
+  "loss/shared": [
+    "share",
+    "Tokens of an RL update that were computed once with those of another episode that begins alike.",
+  ],
   "gradient/norm": [
     "1",
     "Euclidean norm of the gradient before clipping, mean over the updates of the step.",

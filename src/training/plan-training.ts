@@ -180,7 +180,8 @@ export function planStages(
     const tokens = episodes * episode.tokens;
     const selected = episodes * episode.policyTokens;
     const { keptLayers, inOneRun } = training;
-    const work = { tokens, time: episode.tokens, selected, keptLayers, inOneRun };
+    const shared = sharedTokens(stage, training, episode);
+    const work = { tokens, time: episode.tokens, selected, shared, keptLayers, inOneRun };
     const update = updateSeconds(stage, { shape, work, speed });
     const sampled = isSupervised ? 0 : selected;
     const reading = { tokens: sampled, prefilled: tokens - sampled, context: episode.tokens / 2 };
@@ -193,6 +194,14 @@ export function planStages(
       secondsPerStep: update + (isSupervised ? 0 : samplingSeconds(shape.model, reading, speed)),
     };
   });
+}
+
+/** Tokens of prompts that are computed once: of as many rollouts of a question as a micro-batch has room for. A small network shares none. */
+function sharedTokens(stage: Stage, { inOneRun, tokenBudget }: TrainingPlan, { tokens }: Episode): number {
+  if (stage.type === "supervised" || inOneRun) return 0;
+  const { groupSize } = stage.algorithm;
+  const together = Math.max(1, Math.min(groupSize, Math.floor(tokenBudget / tokens)));
+  return stage.questionsPerStep * (groupSize - groupSize / together) * Math.min(tokens, promptAllowance / 2);
 }
 
 interface UpdateWork {

@@ -17,7 +17,7 @@ function off(difference: number): [Minibatch, LossReport] {
   };
   const batch = { data: [datum], tokens: 3, trainedTokens: 3, epoch: 0 };
   const logprobs = [sampled.map((logprob) => logprob - difference)];
-  return [batch, { loss: 1, logprobs, paddedTokens: 4 }];
+  return [batch, { loss: 1, logprobs, paddedTokens: 4, sharedTokens: 1 }];
 }
 
 function metricsOf(weights: string | undefined): UpdateMetrics {
@@ -40,6 +40,7 @@ describe("what sampled and what is trained", () => {
     const row = metrics.row(1);
     expect(row["parity/maxLogprobDifference"]).toBeCloseTo(0.1);
     expect(row["loss/padding"]).toBe(0.25);
+    expect(row["loss/shared"]).toBeCloseTo(1 / 3);
     // k3: exp(-0.1) - 1 + 0.1.
     expect(row["parity/klDivergence"]).toBeCloseTo(0.004837);
   });

@@ -35,6 +35,7 @@ export class UpdateMetrics {
   #tokens = 0;
   #trainedTokens = 0;
   #paddedTokens = 0;
+  #sharedTokens = 0;
   #ratioMax = 1;
   #sampler: { readonly difference: number; readonly klDivergence: number } | undefined;
 
@@ -79,6 +80,7 @@ export class UpdateMetrics {
     this.#tokens += batch.tokens;
     this.#trainedTokens += batch.trainedTokens;
     this.#paddedTokens += report.paddedTokens;
+    this.#sharedTokens += report.sharedTokens ?? 0;
     this.#ratioMax = Math.max(this.#ratioMax, diagnostics.ratioMax);
     this.#addMean("loss/value", report.loss);
     this.#addMean("gradient/norm", gradientNorm);
@@ -108,6 +110,7 @@ export class UpdateMetrics {
       "ratio/max": this.#ratioMax,
       "rate/tokens": this.#tokens / seconds,
       "loss/padding": paddingShare(this.#tokens, this.#paddedTokens),
+      "loss/shared": this.#sharedTokens / this.#tokens,
       ...(this.#older && {
         "staleness/klDivergence": this.#older.klDivergence,
         "staleness/ratioMean": this.#older.ratioMean,
