@@ -1,5 +1,6 @@
 /** A table of methods and a sweep of made-up numbers, with names that try to break out of the page; for tests of both pages. */
 import { type MeasuredMethod, type MethodTable, methodTable } from "../src/evaluation/method-table.ts";
+import { riskCoverage } from "../src/evaluation/risk-coverage.ts";
 import { frontOf, type SweepPoint, sweepCosts } from "../src/evaluation/sweep.ts";
 import type { Sweep } from "../src/reporting/sweep-report.ts";
 import { random } from "../src/shared/random.ts";
@@ -12,6 +13,7 @@ const sets = { nq: 60, hotpotqa: 40, "2wikimultihopqa": 20 };
 /** A method that is right with probability `skill`. */
 function method(name: string, skill: number, searches: number): MeasuredMethod {
   const chance = random(7, name);
+  const sure = random(9, name);
   const items = Object.entries(sets).flatMap(([dataset, n]) =>
     Array.from({ length: n }, (_, id) => {
       const em = chance.next() < skill ? 1 : 0;
@@ -34,13 +36,13 @@ function method(name: string, skill: number, searches: number): MeasuredMethod {
         totalDollars: 0.0004 + 0.0011 * searches,
         judgeTokens: 80,
         anyDeficiency: chance.next() < 0.1 ? 1 : 0,
+        ...(searches > 1.5 && { answer: "x", confidence: 0.3 + 0.4 * em + 0.3 * sure.next() }),
       });
     }),
   );
-  return {
-    name,
-    result: makeResult(items, makeContract({ n: items.length, split: "nq:test+hotpotqa:dev" })),
-  };
+  const selective = riskCoverage(items);
+  const contract = makeContract({ n: items.length, split: "nq:test+hotpotqa:dev" });
+  return { name, result: { ...makeResult(items, contract), ...(selective && { selective }) } };
 }
 
 /** Seven methods, one of them broken. */

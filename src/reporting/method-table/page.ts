@@ -10,6 +10,7 @@ import { type Child, element, fragment, type Markup } from "../report/markup.ts"
 import { domainOf, formatNumber, linearScale, ticks } from "../report/scale.ts";
 import { caption, numberTable, section, staticPage } from "../report/static-page.ts";
 import { type Column, metricLabel, shownColumns, showScore } from "./columns.ts";
+import { selectiveSection } from "./selective.ts";
 import { account, columnCell, costLegend, legend, macroCell, signs } from "./texts.ts";
 
 /** The whole document. */
@@ -24,6 +25,7 @@ export function methodPage(table: MethodTable): string {
     },
     section(capital(metricLabel(table.metric)), caption(legend(table)), scoreTable(table)),
     measured.length > 0 && measuredSections(table, measured),
+    selectiveSection(table),
     section(
       "Every method",
       element(

@@ -3,6 +3,7 @@ import type { Breakdown } from "../../evaluation/aggregate.ts";
 import type { MethodTable, TableRow } from "../../evaluation/method-table.ts";
 import { markdownTable, markdownText } from "../markdown.ts";
 import { allColumns, type Column, metricLabel, shownColumns, showScore } from "./columns.ts";
+import { selectiveMarkdown } from "./selective.ts";
 
 /** A sign behind a number that differs from the reference after correction. */
 export const signs = { better: "▲", worse: "▼", "not distinguishable": "≈" } as const;
@@ -17,7 +18,11 @@ export function methodMarkdown(table: MethodTable): string {
       ["method", ...table.sets.map(markdownText), ...(table.sets.length > 1 ? ["macro"] : [])],
       table.rows.map((row) => [markdownText(row.name), ...scoreCells(table, row)]),
     ),
-    markdownText(legend(table)),
+    legend({
+      ...table,
+      reference: table.reference && markdownText(table.reference),
+      ...(table.missingReference && { missingReference: markdownText(table.missingReference) }),
+    }),
     ...(measured.length === 0
       ? []
       : [
@@ -25,8 +30,9 @@ export function methodMarkdown(table: MethodTable): string {
           columnTable(measured, scores),
           "## What a question took, mean",
           columnTable(measured, costs),
-          markdownText(costLegend),
+          costLegend,
         ]),
+    ...selectiveMarkdown(table),
     "## Every method",
     table.rows.map((row) => `- ${markdownText(account(row))}`).join("\n"),
     "",
