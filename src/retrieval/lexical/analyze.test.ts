@@ -55,10 +55,11 @@ test("a run of 100,000 characters without spaces becomes many short terms", () =
 });
 
 test("stemming and stop words can be switched off, one by one or by the language", () => {
-  const english = { language: "english", stopWords: true, stemming: true } as const;
+  const english = { language: "english", stopWords: true, stemming: true, folding: "letters" } as const;
   expect(termOf("being", english)).toEqual({ text: "BEING", isStopWord: true });
   expect(termOf("being", { ...english, stopWords: false })).toEqual({ text: "be", isStopWord: false });
   expect(termOf("being", { ...english, stemming: false })).toEqual({ text: "BEING", isStopWord: true });
+  expect(termOf("being", { ...english, folding: "marks" })).toEqual({ text: "be", isStopWord: true });
   expect(termOf("being", { ...english, language: "none" })).toEqual({ text: "being", isStopWord: false });
   expect(termOf("rivers", english)).toEqual({ text: "river", isStopWord: false });
 });

@@ -1,6 +1,6 @@
 /**
- * Text to index terms: fold (`fold.ts`), take runs of letters, digits and marks, drop stop words, stem. Stop words and stems exist for English only; `language: none` has neither.
- * Scripts that write no spaces between words are cut whatever the language: Chinese, Japanese and Korean into
+ * Text to index terms: fold (`fold.ts`), take runs of letters, digits and marks, drop stop words, stem. Stop words and stems
+ * exist for English only; `language: none` has neither. Scripts that write no spaces between words are cut whatever the language: Chinese, Japanese and Korean into
  * overlapping pairs of characters, Thai, Lao, Khmer and Burmese into words by the dictionary of `Intl.Segmenter`.
  */
 import { z } from "zod";
@@ -20,20 +20,21 @@ export const analysisOptionsSchema = z.strictObject({
 export type AnalysisOptions = z.output<typeof analysisOptionsSchema>;
 
 export interface Term {
-  /** A stop word has a term of its own, in capitals as no folded word is: the stem of "ups" is not the stop word "up". */
+  /**
+   * A stop word has a term of its own, in capitals as no folded word is: the stem of "ups" is not the stop word "up". Where only
+   * marks are folded it is its stem, which is what indexes hold that record no folding.
+   */
   readonly text: string;
   /** Whether it carries no topic; never true when `stopWords` is off. */
   readonly isStopWord: boolean;
 }
 
 /** The term that a folded word stands for. */
-export function termOf(
-  word: string,
-  { language, stopWords, stemming }: Omit<AnalysisOptions, "folding">,
-): Term {
+export function termOf(word: string, { language, stopWords, stemming, folding }: AnalysisOptions): Term {
   const isEnglish = language === "english";
-  if (isEnglish && stopWords && STOP_WORDS.has(word)) return { text: word.toUpperCase(), isStopWord: true };
-  return { text: isEnglish && stemming ? porter2(word) : word, isStopWord: false };
+  const isStopWord = isEnglish && stopWords && STOP_WORDS.has(word);
+  if (isStopWord && folding === "letters") return { text: word.toUpperCase(), isStopWord };
+  return { text: isEnglish && stemming ? porter2(word) : word, isStopWord };
 }
 
 /** The folded words of `text`: "São Tomé's 2nd" gives sao, tome, s, 2nd; "東京タワー" gives 東京, 京タ, タワ, ワー. */
