@@ -6,6 +6,8 @@ import { isServed, type ServedModel } from "../config/model-source-options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { Engine } from "../engine/engine.ts";
 import { findKnownModel } from "../engine/known-models.ts";
+import { profiles } from "../engine/tinker/profiles.ts";
+import type { TinkerOptions } from "../engine/tinker/tinker-options.ts";
 import { CheckpointError, FileError, UsageError } from "../errors.ts";
 import type { RunPosition } from "../reporting/metric-row.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
@@ -13,7 +15,7 @@ import type { Closers } from "../shared/closers.ts";
 import { exists } from "../shared/files.ts";
 import { isHubReference } from "../shared/hub.ts";
 import type { Watcher } from "../training/hub-settings.ts";
-import { openEngine } from "../training/open-engine.ts";
+import { episodesAtOnce, openEngine } from "../training/open-engine.ts";
 import { type OpenedPolicy, openServedPolicy, recorded } from "../training/open-policy.ts";
 import { openRanker } from "../training/open-ranker.ts";
 import type { OpenedRanker } from "../training/opened-ranker.ts";
@@ -33,32 +35,44 @@ export interface SourceOptions {
   /** Needed for a model folder; a run has its own. */
   readonly recipePath?: string | undefined;
   readonly overrides: readonly string[];
+  /** Steps after which the checkpoint of a run was saved; absent: its newest. */
+  readonly checkpoint?: number | undefined;
 }
 
 /** Finds the model at `path`. Throws `FileError`, `CheckpointError`, `UsageError` or `ConfigError`. */
-export async function findModel(
-  path: string,
-  { recipePath, overrides }: SourceOptions,
-): Promise<ModelSource> {
-  if (isElsewhere(path)) return { recipe: await recipeFor(path, { recipePath, overrides }), model: path };
+export async function findModel(path: string, options: SourceOptions): Promise<ModelSource> {
+  const { recipePath, overrides, checkpoint: step } = options;
+  if (isElsewhere(path) && step === undefined)
+    return { recipe: await recipeFor(path, { recipePath, overrides }), model: path };
+  if (await exists(join(path, "recipe.yaml"))) return await modelOfRun(path, options);
+  if (step !== undefined)
+    throw new UsageError(`${path} is no run, so that it has no checkpoint ${step}; name a run`);
   if (!(await exists(path))) throw new FileError(`there is nothing at ${path}; check the path`);
   if (/\.ya?ml$/.test(path)) return await modelOfRecipe(path, { recipePath, overrides });
-  if (await exists(join(path, "recipe.yaml"))) {
-    const run = await RunFolder.open(path);
-    const recipe = await loadRecipe(recipePath ?? run.recipePath, { overrides });
-    const checkpoint = await run.latestCheckpoint();
-    if (checkpoint === undefined)
-      throw new CheckpointError(
-        `${path} has no checkpoint yet; train it first (forager train --resume ${path})`,
-      );
-    const position = lastStep(await loadRecipe(run.recipePath), checkpoint.step);
-    return { recipe, model: checkpoint.path, run, position };
-  }
   if (!(await holdsModel(path)))
     throw new FileError(
       `${path} is neither a run (recipe.yaml) nor a recipe nor a model (config.json, adapter_config.json, .gguf); check the path`,
     );
   return { recipe: await recipeFor(path, { recipePath, overrides }), model: path };
+}
+
+/** A checkpoint of a run. Throws `CheckpointError` where it is not there. */
+async function modelOfRun(
+  path: string,
+  { recipePath, overrides, checkpoint: wanted }: SourceOptions,
+): Promise<ModelSource> {
+  const run = await RunFolder.open(path);
+  const recipe = await loadRecipe(recipePath ?? run.recipePath, { overrides });
+  const all = await run.checkpoints();
+  const checkpoint = wanted === undefined ? all.at(-1) : all.find(({ step }) => step === wanted);
+  if (checkpoint === undefined)
+    throw new CheckpointError(
+      wanted === undefined || all.length === 0
+        ? `${path} has no checkpoint yet; train it first (forager train --resume ${path})`
+        : `${path} has no checkpoint ${wanted}; it has ${all.map(({ step }) => step).join(", ")}`,
+    );
+  const position = lastStep(await loadRecipe(run.recipePath), checkpoint.step);
+  return { recipe, model: checkpoint.path, run, position };
 }
 
 /** A model of a hub, or one with a short name. */
@@ -69,7 +83,7 @@ function isElsewhere(target: string): boolean {
 async function holdsModel(path: string): Promise<boolean> {
   if (path.endsWith(".gguf")) return true;
   const names = (await stat(path)).isDirectory() ? await readdir(path) : [];
-  return names.some((name) => /^(adapter_)?config\.json$|\.gguf$/.test(name));
+  return names.some((name) => /^(adapter_)?config\.json$|^remote\.json$|\.gguf$/.test(name));
 }
 
 async function recipeFor(path: string, { recipePath, overrides }: SourceOptions): Promise<Recipe> {
@@ -125,17 +139,25 @@ async function engineOf(
 ): Promise<Engine> {
   const { engine: options } = recipe;
   if (options.type === "embedded") return await openEngine(model, recipe, io);
+  const { isRemoteCheckpoint } = await import("../engine/tinker/remote-checkpoint.ts");
+  const isTrainedThere = run !== undefined || (await isRemoteCheckpoint(model));
+  // Else the server's own model would be scored under the name of another.
+  if (!isTrainedThere && model !== options.url)
+    throw new UsageError(
+      `the recipe has its model computed at ${options.url}, and ${model} is no checkpoint of an engine elsewhere; name the recipe itself to ask the server's model, or a recipe with the embedded engine`,
+    );
+  if (run !== undefined) await requireRoomBeside(run, options);
   const { openTinker } = await import("../training/open-tinker.ts");
   const engine = await openTinker(
     { ...recipe, engine: options },
     {
       ...io,
       isTraining: false,
-      ...(run !== undefined && { tokenizer: model }),
+      ...(isTrainedThere && { tokenizer: model }),
     },
   );
   try {
-    if (run !== undefined) await engine.load(model);
+    if (isTrainedThere) await engine.load(model);
     return engine;
   } catch (error) {
     await engine.close();
@@ -143,10 +165,21 @@ async function engineOf(
   }
 }
 
+/** A server of one model has it taken while the run is trained there. Throws `UsageError`. */
+async function requireRoomBeside(run: RunFolder, { profile, url }: TinkerOptions): Promise<void> {
+  const { models, title } = profiles[profile];
+  if (models !== "one" || !(await run.isBeingWritten())) return;
+  const { engine } = await loadRecipe(run.recipePath);
+  if (engine.type !== "tinker" || engine.url !== url) return;
+  throw new UsageError(
+    `${run.path} is being trained at ${url}, and ${title} has one model at a time; wait until it is over, or name another server that reads the same checkpoints (--set engine.url=URL)`,
+  );
+}
+
 function openedOf(engine: Engine, closers: Closers): OpenedPolicy {
   closers.defer(() => engine.close());
   const { tokenizer, contextLength } = engine;
-  return { policy: engine.policy(), tokenizer, contextLength, concurrency: undefined };
+  return { policy: engine.policy(), tokenizer, contextLength, concurrency: episodesAtOnce(engine) };
 }
 
 /** The ranker of a model with a recipe that has one: from the run's checkpoint, else as the recipe names it. */

@@ -78,6 +78,14 @@ export function isEmbedded(engine: Engine): engine is EmbeddedEngine {
   return engine.describe === undefined;
 }
 
+/**
+ * Most episodes of an evaluation that are under way at once: thousands keep an engine elsewhere busy, more of them only take memory;
+ * undefined for one in this process, which plays all it is given in turns.
+ */
+export function episodesAtOnce(engine: Engine): number | undefined {
+  return isEmbedded(engine) ? undefined : 2_000;
+}
+
 /** The tensor runtime is loaded with the first engine, so that commands without a model start at once. */
 function embeddedEngine(): Promise<typeof import("../engine/embedded-engine.ts")> {
   return import("../engine/embedded-engine.ts");

@@ -2,16 +2,15 @@
  * From a recipe to an engine elsewhere: the connection, the tokenizer, which model the server has, and the probe, whose verdict
  * the contract of the run keeps; a run that is resumed does not ask again.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Recipe } from "../config/recipe.ts";
+import { readJson } from "../engine/read-json.ts";
 import type { ModelWanted, Session } from "../engine/tinker/session.ts";
 import type { TinkerEngine } from "../engine/tinker/tinker-engine.ts";
 import type { TinkerOptions } from "../engine/tinker/tinker-options.ts";
 import { ConfigError, EngineError } from "../errors.ts";
 import { exists } from "../shared/files.ts";
-import type { NetworkWorld } from "../shared/network-world.ts";
 import type { WritableTokenizer } from "../tokenizer/tokenizer-file.ts";
 import { collectEarly } from "./collect-early.ts";
 import type { Watcher } from "./hub-settings.ts";
@@ -40,7 +39,7 @@ export async function openTinker(
   const { Session } = await import("../engine/tinker/session.ts");
   const { TinkerEngine } = await import("../engine/tinker/tinker-engine.ts");
   const { probe, serverModel } = await import("../engine/tinker/probe.ts");
-  const connection = new Connection(options, await engineWorld(setting));
+  const connection = new Connection(options, processWorld(setting), note);
   note?.(`connecting to ${connection.profile.title} at ${connection.url}`);
   const notePath = folder === undefined ? {} : { note: join(folder, noteFile) };
   const session = await Session.open(connection, { seed: seed % 2 ** 31, ...notePath }, signal ?? undefined);
@@ -56,7 +55,7 @@ export async function openTinker(
         "neither the server nor a config.json beside the tokenizer says how long a sequence may be; say it",
         { path: "engine.contextLength" },
       );
-    const known = folder === undefined ? undefined : await probedBefore(folder);
+    const known = folder === undefined ? undefined : await probedBefore(folder, connection);
     const verdict = known ?? (isTraining ? await probe(session, wanted, found.tokenizer) : undefined);
     if (verdict !== undefined) requireSound(verdict, note);
     const location = await locationOf(options.tokenizer ?? found.folder, baseModel);
@@ -76,12 +75,6 @@ export async function openTinker(
   }
 }
 
-/** Thousands of small calls a second go over connections that are kept. */
-async function engineWorld(setting: Watcher): Promise<NetworkWorld> {
-  const { persistentFetch } = await import("../shared/persistent-fetch.ts");
-  return { ...processWorld(setting), fetch: persistentFetch() };
-}
-
 /** What the probe says of a server alone, without a recipe. Throws `EngineError`, `ConfigError`, or the signal's reason. */
 export async function examineServer(
   options: TinkerOptions,
@@ -90,7 +83,7 @@ export async function examineServer(
   const { Connection } = await import("../engine/tinker/connection.ts");
   const { Session } = await import("../engine/tinker/session.ts");
   const { probe, serverModel } = await import("../engine/tinker/probe.ts");
-  const connection = new Connection(options, await engineWorld(setting));
+  const connection = new Connection(options, processWorld(setting), setting.note);
   const session = await Session.open(connection, { seed: 1 }, setting.signal ?? undefined);
   try {
     const { name: baseModel } = await serverModel(connection, options.baseModel);
@@ -127,15 +120,26 @@ export function probeText(verdict: Verdict): string {
 }
 
 const contractSchema = z.looseObject({
-  engine: z.looseObject({ probe: z.looseObject({ ok: z.literal(true) }) }),
+  engine: z.looseObject({
+    url: z.string(),
+    profile: z.string(),
+    probe: z.looseObject({ ok: z.literal(true) }),
+  }),
 });
 
-/** What the contract of a run that is resumed says. */
-async function probedBefore(folder: string): Promise<Verdict | undefined> {
+/** What the contract of a run that is resumed says of this server; of another one it says nothing. */
+async function probedBefore(
+  folder: string,
+  { url, profile }: { readonly url: string; readonly profile: { readonly name: string } },
+): Promise<Verdict | undefined> {
   const path = join(folder, "contract.json");
   if (!(await exists(path))) return undefined;
-  const parsed = contractSchema.safeParse(JSON.parse(await readFile(path, "utf8")));
-  return parsed.success ? (parsed.data.engine.probe as unknown as Verdict) : undefined;
+  const parsed = contractSchema.safeParse(await readJson(path));
+  if (!parsed.success) return undefined;
+  const { engine } = parsed.data;
+  return engine.url === url && engine.profile === profile.name
+    ? (engine.probe as unknown as Verdict)
+    : undefined;
 }
 
 interface FoundTokenizer {
@@ -183,7 +187,7 @@ const configSchema = z.looseObject({ max_position_embeddings: z.int().min(2) });
 
 async function contextOf(path: string): Promise<{ readonly contextLength?: number }> {
   if (!(await exists(path))) return {};
-  const parsed = configSchema.safeParse(JSON.parse(await readFile(path, "utf8")));
+  const parsed = configSchema.safeParse(await readJson(path));
   return parsed.success ? { contextLength: parsed.data.max_position_embeddings } : {};
 }
 

@@ -8,6 +8,7 @@ import type { EvaluationResult } from "../evaluation/result.ts";
 import type { MetricRow, RunPosition } from "../reporting/metric-row.ts";
 import { evaluationMetrics, isEvaluationDue } from "./evaluation-metrics.ts";
 import { freshPolicy } from "./fresh-policy.ts";
+import { episodesAtOnce } from "./open-engine.ts";
 import { evenly } from "./setup.ts";
 import { isValidationDue, untilOf, validationMetrics } from "./stage-switch.ts";
 import { storeEvaluation } from "./store-trajectories.ts";
@@ -69,6 +70,7 @@ export class TrainingEvaluation {
       sampling: recipe.evaluation.sampling,
       tokenizer: engine.tokenizer,
       contextLength: engine.contextLength,
+      concurrency: episodesAtOnce(engine),
       seed: recipe.seed,
       codeVersion,
       now,

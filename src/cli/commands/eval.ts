@@ -1,11 +1,13 @@
 /** `forager eval`: scores a trained model on held-out questions, under a contract that says what the score depends on. */
 import { loadRecipe, resolvedYaml } from "../../config/load-recipe.ts";
+import { UsageError } from "../../errors.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import type { Trajectory } from "../../rollout/trajectory.ts";
 import { withBudgetLeft } from "../budget-left.ts";
-import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
+import { type CommandIo, type CommandResult, defineCommand, type OptionValues } from "../command.ts";
 import { decomposed, decompositionText, withPassagesOf } from "../eval-conditions.ts";
 import { keepFinished, keptBeside, resultFile, writeResult } from "../eval-files.ts";
+import { followRun } from "../eval-follow.ts";
 import { score } from "../eval-scoring.ts";
 import { episodesFile, tellingOf } from "../kept-episodes.ts";
 import { resultNote } from "../live-view.ts";
@@ -42,6 +44,15 @@ const options = {
     value: "RESULT",
     doc: "Mode rag: as many passages as the agent of this result saw on average, with room for them.",
   },
+  checkpoint: {
+    type: "integer",
+    value: "STEPS",
+    doc: "Of a run: the checkpoint after so many steps of all stages; default: its newest.",
+  },
+  follow: {
+    type: "flag",
+    doc: "Of a run: score each checkpoint while it is trained, as STAGE-STEP, until it is over.",
+  },
   "dry-run": { type: "flag", doc: "Print the recipe with every default filled in, and stop." },
 } as const;
 
@@ -64,6 +75,7 @@ export const evalCommand = defineCommand({
   examples: [
     "eval runs/quickstart",
     "eval runs/quickstart --set environment.k=1 --json",
+    "eval runs/nq-7b --follow",
     "eval my-recipe.yaml --set environment.mode=rag --out rag.json",
     "eval models/base --recipe my-recipe.yaml --questions nq.jsonl --index wiki-index --out nq.json",
   ],
@@ -71,7 +83,9 @@ export const evalCommand = defineCommand({
     const target = args[0] as string;
     const overrides = withWeights(options.set, options.weights);
     if (options["dry-run"]) return await printRecipe(target, { recipePath: options.recipe, overrides }, io);
-    const found = await findModel(target, { recipePath: options.recipe, overrides });
+    if (options.follow) return await follow(target, { ...options, overrides }, io);
+    const { recipe: recipePath, checkpoint } = options;
+    const found = await findModel(target, { recipePath, overrides, checkpoint });
     const source =
       options["k-from"] === undefined ? found : await withPassagesOf(found, options["k-from"], io);
     const file = await resultFile(source, options.out, io);
@@ -113,6 +127,25 @@ export const evalCommand = defineCommand({
     return { json: { ...json, decomposition: parts } };
   },
 });
+
+/** Throws `UsageError` for what belongs to one result. */
+async function follow(
+  target: string,
+  {
+    overrides,
+    questions,
+    index,
+    ...others
+  }: OptionValues<typeof options> & { readonly overrides: readonly string[] },
+  io: CommandIo,
+): Promise<CommandResult> {
+  for (const name of ["recipe", "out", "checkpoint", "decompose", "k-from"] as const)
+    if (others[name] !== undefined && others[name] !== false)
+      throw new UsageError(
+        `eval: --follow scores all checkpoints of a run as its recipe says; leave --${name} out`,
+      );
+  return await followRun(target, { overrides, questions, index }, io);
+}
 
 /** What would be evaluated; a recipe is only read, and may name a model that is not here. */
 async function printRecipe(

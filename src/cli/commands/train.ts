@@ -18,8 +18,16 @@ export const trainCommand = defineCommand({
   args: [{ name: "RECIPE", doc: "a recipe file; not with --resume", isOptional: true }],
   options: {
     out: { type: "text", value: "RUN", doc: "New folder of the run; default: runs/NAME-DATE-TIME." },
-    resume: { type: "text", value: "RUN", doc: "Go on with this run; takes nothing else." },
-    set: { type: "list", value: "KEY=VALUE", doc: "Override of the recipe, such as seed=2; repeatable." },
+    resume: {
+      type: "text",
+      value: "RUN",
+      doc: "Go on with this run; takes nothing else but --set of servers.",
+    },
+    set: {
+      type: "list",
+      value: "KEY=VALUE",
+      doc: "Override of the recipe, such as seed=2; repeatable. With --resume: engine.url, retriever.url and how to wait for them.",
+    },
     "dry-run": { type: "flag", doc: "Print the recipe with every default filled in, and stop." },
   },
   examples: [
@@ -27,13 +35,17 @@ export const trainCommand = defineCommand({
     "train recipes/lab.yaml --out runs/k-1 --set environment.k=1 --set stages.grpo.steps=20",
     "train recipes/search-r1-grpo.yaml --dry-run",
     "train --resume runs/lab",
+    "train --resume runs/nq-7b --set engine.url=http://10.0.0.7:8100",
   ],
   async run({ args: [path], options: { out, resume, set, "dry-run": isDry } }, io) {
     if (resume !== undefined) {
-      if (path !== undefined || out !== undefined || set.length > 0 || isDry)
-        throw new UsageError("train: --resume RUN takes nothing else; the run knows its recipe");
+      const isOther = set.some((override) => !movable.test(override));
+      if (path !== undefined || out !== undefined || isOther || isDry)
+        throw new UsageError(
+          "train: --resume RUN takes nothing else; the run knows its recipe. Only where servers are and how they are waited for may change: --set engine.url=URL, retriever.url, patienceMs and the like",
+        );
       const { recipePath } = await RunFolder.open(resume);
-      const recipe = await loadRecipe(recipePath);
+      const recipe = await loadRecipe(recipePath, { overrides: set });
       return await runTraining({ recipe, folder: resume, resume: true }, io);
     }
     if (path === undefined)
@@ -48,6 +60,10 @@ export const trainCommand = defineCommand({
     return await runTraining({ recipe, folder, resume: false }, io);
   },
 });
+
+/** What says nothing of the training itself: servers that have moved, keys, and how long they are waited for. */
+const movable =
+  /^(engine\.(url|apiKeyEnv|concurrency|chunkBytes|retries|backoffMs|patienceMs|resultTimeoutMs)|retriever\.(url|keyVariable|concurrency|retries|backoffMs|timeoutMs))=/;
 
 /** Throws `ConfigError` for a recipe that can only be evaluated. */
 function requireTrainable({ model, stages, recordPolicy }: Recipe, path: string): void {
