@@ -38,6 +38,21 @@ describe.each(files)("recipes/cluster/%s", (file) => {
     expect(stdout).toContain("type: tinker");
   });
 
+  test("is planned: GPUs, hours and money, of a model whose name says how large it is", async () => {
+    const { engine } = await loadRecipe(path);
+    const sized = engine.type === "tinker" && engine.baseModel !== undefined;
+    const flags = sized ? [] : ["--set", "engine.baseModel=Qwen/Qwen2.5-7B"];
+    const { code, json } = await runForTest("plan", path, ...flags, "--gpus", "8", "--json");
+    expect(code).toBe(0);
+    expect(json).toMatchObject({ billions: 7, gpus: 8, stages: [{ name: "grpo" }] });
+    const { hours, dollars } = json as { readonly hours: number[]; readonly dollars: number[] };
+    expect(hours[0]).toBeGreaterThan(0);
+    expect(hours[1]).toBeGreaterThanOrEqual(hours[0] as number);
+    expect(dollars.map((value) => value / 24)).toEqual(hours.map((value) => expect.closeTo(value, 6)));
+    const { rows } = json as { readonly rows: readonly { readonly source: string }[] };
+    expect(rows.every(({ source }) => source.length > 20)).toBe(true);
+  });
+
   test("passes the probe against our own server, which has its model's name", async () => {
     const { engine } = await loadRecipe(path);
     if (engine.type !== "tinker") throw new Error(`${file} trains in this process`);

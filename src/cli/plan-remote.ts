@@ -30,7 +30,18 @@ export function planRemoteRecipe(
 }
 
 function print(
-  { billions, gpus, leastGpus, stages, evaluations, evaluationSeconds, hours, dollars, rows }: RemotePlan,
+  {
+    billions,
+    gpus,
+    leastGpus,
+    stages,
+    leftOut,
+    evaluations,
+    evaluationSeconds,
+    hours,
+    dollars,
+    rows,
+  }: RemotePlan,
   { dollarsPerGpuHour, isGiven }: { readonly dollarsPerGpuHour: number; readonly isGiven: boolean },
   io: CommandIo,
 ): void {
@@ -38,10 +49,14 @@ function print(
   io.print(
     `GPUs        ${gpus} of 80 GB; a model of ${billions} B and its sampler need at least ${leastGpus}, without the retriever`,
   );
+  if (gpus < leastGpus)
+    io.print(`too few     ${gpus} cannot hold it; hours and money are of no use for so few`);
   for (const { name, steps, trajectoriesPerStep, updateSeconds, rolloutSeconds, stepSeconds } of stages)
     io.print(
       `${name.padEnd(11)} ${steps} steps of ${duration(stepSeconds)} (update ${formatDuration(1000 * updateSeconds)}, rollouts up to ${formatDuration(1000 * rolloutSeconds[1])}) with ${trajectoriesPerStep} trajectories`,
     );
+  if (leftOut.length > 0)
+    io.print(`left out    ${leftOut.join(", ")}: nothing is published of supervised steps; they come on top`);
   io.print(`evaluation  ${evaluations} times, ${formatDuration(1000 * evaluationSeconds)} in all`);
   io.print(`hours       ${hours.map((value) => value.toFixed(1)).join(" to ")}`);
   io.print(

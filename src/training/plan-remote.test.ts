@@ -56,6 +56,14 @@ describe("a plan of an engine elsewhere", () => {
     expect(planRemote(recipe({ model: "Qwen2.5-72B" }), setting)).toMatchObject({ leastGpus: 32, gpus: 32 });
   });
 
+  test("says which stages it leaves out", () => {
+    const [first] = recipe().stages;
+    const warmUp = { type: "supervised", name: "warm-up" } as unknown as NonNullable<typeof first>;
+    expect(planRemote(recipe(), setting).leftOut).toEqual([]);
+    const both = { ...recipe(), stages: [warmUp, first as NonNullable<typeof first>] };
+    expect(planRemote(both, setting)).toMatchObject({ stages: [{ name: "grpo" }], leftOut: ["warm-up"] });
+  });
+
   test("needs a name that tells the size", () => {
     expect(() => planRemote(recipe({ model: "tiny" }), setting)).toThrow(/engine.baseModel one such as/);
   });

@@ -32,6 +32,8 @@ export interface RemotePlan {
   /** GPUs of 80 GB that weights, gradients, moments and the sampler's copy need. */
   readonly leastGpus: number;
   readonly stages: readonly RemoteStage[];
+  /** Supervised stages, of which nothing that was published tells the time. */
+  readonly leftOut: readonly string[];
   /** Evaluations before, after and between, and the seconds of all of them. */
   readonly evaluations: number;
   readonly evaluationSeconds: number;
@@ -74,6 +76,7 @@ export function planRemote(recipe: Recipe, { gpus: given, dollarsPerGpuHour }: R
     gpus,
     leastGpus,
     stages: planned,
+    leftOut: stages.filter(({ type }) => type === "supervised").map(({ name }) => name),
     evaluations,
     evaluationSeconds,
     hours,
