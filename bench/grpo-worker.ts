@@ -100,7 +100,7 @@ async function answer(request: Request): Promise<object> {
   switch (request.op) {
     case "prepare": {
       const setting = { tokenizer: idsOnly(request.model.vocabularySize), seed: 1 };
-      const options = { threads: request.threads, tokenBudget: 4096, maxSlots: 64 };
+      const options = { threads: request.threads, maxSlots: 64 };
       prepared = await EmbeddedEngine.create(request.model, setting, options);
       return { parameters: prepared.parameterCount };
     }

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { trainingMemory } from "../src/engine/memory-estimate.ts";
 import { type ModelOptions, modelOptionsSchema, parameterCount } from "../src/engine/model-options.ts";
 import { trainingSeconds } from "../src/engine/time-estimate.ts";
+import { planTraining } from "../src/engine/training-plan.ts";
 import { type Bench, integerOptions } from "./bench.ts";
 import { formatBytes, markdownTable } from "./measure.ts";
 import { type Comparison, type Cost, probedAround, type Speeds } from "./plan-comparison.ts";
@@ -50,6 +51,8 @@ const stepCases: readonly StepCase[] = [
   { name: "135m-512-disk", model: model135m, batch: 2, length: 512, momentsOnDisk: true },
   { name: "135m-1024", model: model135m, batch: 2, length: 1024 },
 ];
+/** As in `engine-worker.ts`. */
+const workerTokens = 4096;
 const names = [...stepCases, ...recipeCases].map(({ name }) => name);
 
 export const planBench: Bench = {
@@ -86,7 +89,7 @@ async function measureStep(one: StepCase, threads: number): Promise<Comparison> 
   const { result: measured, speeds } = await probedAround({ model: one.model, threads }, () =>
     twoUpdates(one, threads),
   );
-  return { name: one.name, planned: planStep(one, speeds), measured };
+  return { name: one.name, planned: planStep(one, threads, speeds), measured };
 }
 
 /** The second update's time, and the peak of both. */
@@ -108,14 +111,20 @@ async function twoUpdates({ model, batch, length, momentsOnDisk }: StepCase, thr
   }
 }
 
-function planStep({ model, batch, length, momentsOnDisk = false }: StepCase, speeds: Speeds): Cost {
+function planStep(
+  { model, batch, length, momentsOnDisk = false }: StepCase,
+  threads: number,
+  speeds: Speeds,
+): Cost {
   const parameters = parameterCount(model);
   const shape = { model, parameters, trained: parameters, momentsOnDisk };
+  const plan = planTraining(shape, { threads, tokenBudget: workerTokens });
+  const { keptLayers, lanes } = plan;
   const tokens = batch * length;
-  const { layers: keptLayers } = model;
-  const work = { tokens, time: length, selected: tokens, keptLayers };
+  const work = { ...plan, tokens, time: length, selected: tokens, keptLayers };
+  const atOnce = Math.ceil(batch / lanes) * length;
   return {
-    bytes: trainingMemory(shape, { tokens, time: length, keptLayers }).peak,
+    bytes: trainingMemory(shape, { ...plan, tokens: atOnce, time: length }).peak,
     seconds: trainingSeconds(shape, work, speeds.wall),
     processorSeconds: trainingSeconds(shape, work, speeds.processor),
   };

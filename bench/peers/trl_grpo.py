@@ -23,7 +23,7 @@ import time
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 MODEL, OPTIMIZER, SHAPE = None, None, None
 MICRO_BATCH = 8
-# The most tokens of one micro-batch of the multi-turn update, padding included: as on our side.
+# The most tokens of one micro-batch of the multi-turn update, padding included: as many as our side computes at once.
 TOKEN_BUDGET = 4096
 
 

@@ -1,9 +1,10 @@
 /** Where one micro-batch at a time is computed. A lane has arrays of its own, so that several run side by side. */
+import { releaseArrays } from "../shared/release-arrays.ts";
 import type { Head } from "./head.ts";
+import type { Sequences } from "./packing.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import type { RowPlaces } from "./places.ts";
 import type { Values } from "./session.ts";
-import type { Sequences } from "./trunk.ts";
 
 /** A micro-batch, and what of it a head reads. */
 export interface LaneWork {
@@ -44,6 +45,7 @@ export class LaneGradients {
 
   /** Gives the memory back, and whatever half a sum is in it. */
   clear(): void {
+    releaseArrays([...this.#arrays.values()].map(({ data }) => data));
     this.#arrays.clear();
   }
 }

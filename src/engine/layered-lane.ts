@@ -7,10 +7,11 @@ import { addRows, embeddingTable } from "./embeddings.ts";
 import { HeadRunner } from "./head.ts";
 import type { Lane, LaneWork } from "./lane.ts";
 import type { AdaptedModel } from "./lora.ts";
+import type { Sequences } from "./packing.ts";
 import type { ParameterSet } from "./parameters.ts";
 import { hiddenRows, type RowPlaces } from "./places.ts";
 import type { SessionOptions } from "./session.ts";
-import { type Sequences, Trunk } from "./trunk.ts";
+import { Trunk } from "./trunk.ts";
 
 export interface LayeredOptions extends SessionOptions {
   /** Layers that keep what their way back needs; the others compute it again. Absent: all. */

@@ -89,7 +89,8 @@ export function trainingMemory(shape: TrainedShape, microBatch: MicroBatchShape)
   const gradients = lanes * floatBytes * trained;
   const moments = shape.momentsOnDisk ? 0 : 2 * floatBytes * trained;
   const activations = lanes * floatBytes * activationFloats(model, microBatch);
-  const workspace = lanes * floatBytes * (layerFloats(model, microBatch) + headFloats(model, microBatch));
+  const perLane = layerFloats(model, microBatch) + headFloats(model, microBatch);
+  const workspace = Math.round(lanes * floatBytes * perLane);
   const runtime = runtimeBytes;
   const peak = weights + gradients + moments + activations + workspace + runtime;
   return { weights, gradients, moments, activations, workspace, runtime, peak };

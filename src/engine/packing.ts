@@ -4,7 +4,15 @@
  * places (sequence, time) rows are laid out, and taken back from one place each.
  */
 import { assert } from "../errors.ts";
-import type { Sequences } from "./trunk.ts";
+
+/** Sequences of a micro-batch, padded to the right to one length. */
+export interface Sequences {
+  /** The token of each row (N): each place (batch * time), or what is packed. */
+  readonly tokens: Int32Array;
+  readonly batch: number;
+  readonly time: number;
+  readonly packing?: Packing | undefined;
+}
 
 /** Where N rows lie among the places (batch, time). */
 export interface Packing {

@@ -1,6 +1,6 @@
 /** The places of a micro-batch that matter: picked before a head sees them, and brought back to their data afterwards. */
 import type { MicroBatch } from "./micro-batch.ts";
-import type { Sequences } from "./trunk.ts";
+import type { Sequences } from "./packing.ts";
 
 /** Where rows come from: for each, the index of its datum and its position t. */
 export interface RowPlaces {

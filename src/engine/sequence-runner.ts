@@ -14,13 +14,12 @@ import { LayeredLane, type LayeredOptions } from "./layered-lane.ts";
 import type { AdaptedModel } from "./lora.ts";
 import { type MicroBatch, planMicroBatches, shareOut } from "./micro-batch.ts";
 import { NetworkLane } from "./network-lane.ts";
-import { layTokens, padTokens } from "./packing.ts";
+import { layTokens, padTokens, type Sequences } from "./packing.ts";
 import { moveInto, type ParameterSet } from "./parameters.ts";
 import { type RowPlaces, scatter, select } from "./places.ts";
 import type { Values } from "./session.ts";
 import { planSharing } from "./shared-micro-batches.ts";
 import { scoresPerToken } from "./time-estimate.ts";
-import type { Sequences } from "./trunk.ts";
 
 export interface SequenceRunnerOptions extends LayeredOptions {
   /** Most tokens of one micro-batch, padding included. */

@@ -49,9 +49,19 @@ describe("a plan of training", () => {
     expect(plan.memory.gradients).toBe(2 * single.memory.gradients);
     expect(plan.memory.activations).toBe(2 * single.memory.activations);
     const without = planTraining(shape, { ...limits, memoryBudget: plan.memory.peak - 1 });
-    expect(without).toMatchObject({ inOneRun: false, lanes: 1, keptLayers: 4, fits: true });
+    expect(without).toMatchObject({ inOneRun: false, lanes: 2, keptLayers: 4, fits: true });
     expect(planTraining(shape, { ...limits, tokenBudget: 300 }).tokenBudget).toBe(300);
     expect(planTraining(whole, { longestSequence: 1024 }).inOneRun).toBe(false);
+  });
+
+  test("computes two micro-batches of a large model at once where the budget allows it", () => {
+    const limits = { longestSequence: 1024, threads: 4 };
+    const plan = planTraining(whole, limits);
+    expect(plan).toMatchObject({ inOneRun: false, lanes: 2, keptLayers: model.layers, tokenBudget: 2048 });
+    expect(planTraining(whole, { ...limits, threads: 1 }).lanes).toBe(1);
+    // Gradients of its own for the second, before fewer layers keep what they need.
+    const tight = planTraining(whole, { ...limits, memoryBudget: 4e9 });
+    expect(tight).toMatchObject({ lanes: 1, keptLayers: model.layers, tokenBudget: 1024, fits: true });
   });
 
   test("keeps to the tokens of a micro-batch that are asked for", () => {

@@ -1,14 +1,18 @@
 /**
  * Chooses how a training uses the memory it may have: first fewer tokens at once, down to one sequence of the longest,
- * then fewer layers that keep their insides. Up to `mostTokens` a larger micro-batch is faster; computing a layer again
- * costs a third of its time there and back. A small model is one graph, which keeps all that its way back
+ * then one micro-batch at a time, then fewer layers that keep their insides. Up to `mostTokens` a larger micro-batch is
+ * faster; two side by side, each with half of the threads, are faster than one after the other, since fewer threads
+ * wait for each other, and cost gradients of their own; computing a layer again costs a third of its time there and
+ * back. A small model is one graph, which keeps all that its way back
  * needs, and computes small micro-batches side by side, each with a thread of its own: what they hold stays in the
  * processor's caches, and no thread waits for another.
  */
 import { bytesGivenBack, type TrainedShape, type TrainingMemory, trainingMemory } from "./memory-estimate.ts";
 
-/** Larger micro-batches are no faster. */
+/** More tokens at once are no faster. */
 export const mostTokens = 4096;
+/** Most micro-batches of a large model at once. */
+const mostLargeLanes = 2;
 /** Most tokens of a micro-batch of a small model, and most micro-batches at once. */
 const laneTokens = 512;
 const mostLanes = 4;
@@ -46,20 +50,22 @@ export function planTraining(shape: TrainedShape, limits: MemoryLimits): Trainin
   const plan = (
     tokenBudget: number,
     keptLayers: number,
-    small = { inOneRun: false, lanes: 1 },
+    way = { inOneRun: false, lanes: 1 },
   ): TrainingPlan => {
     const tokens = Math.max(tokenBudget, time);
-    const memory = trainingMemory(shape, { tokens, time, keptLayers, ...small });
-    return { tokenBudget, keptLayers, ...small, memory, fits: memory.peak <= memoryBudget };
+    const memory = trainingMemory(shape, { tokens, time, keptLayers, ...way });
+    return { tokenBudget, keptLayers, ...way, memory, fits: memory.peak <= memoryBudget };
   };
-  const budgets = limits.tokenBudget === undefined ? tokenBudgets(time) : [limits.tokenBudget];
+  const budgets = limits.tokenBudget === undefined ? tokenBudgets(time, 1) : [limits.tokenBudget];
   // No more than may stay while the model is sampled: a large model gains less by it than taking turns would cost.
   const lanes = Math.max(1, Math.min(mostLanes, limits.threads ?? 1));
   const small = plan(Math.min(laneTokens, budgets[0] as number), layers, { inOneRun: true, lanes });
   if (small.fits && bytesGivenBack(small.memory) === 0) return small;
-  for (const tokens of budgets) {
-    const whole = plan(tokens, layers);
-    if (whole.fits) return whole;
+  for (let side = Math.min(mostLargeLanes, lanes); side >= 1; side--) {
+    for (const tokens of limits.tokenBudget === undefined ? tokenBudgets(time, side) : budgets) {
+      const whole = plan(tokens, layers, { inOneRun: false, lanes: side });
+      if (whole.fits) return whole;
+    }
   }
   const smallest = budgets.at(-1) as number;
   for (let kept = layers - 1; kept > 0; kept--) {
@@ -69,10 +75,14 @@ export function planTraining(shape: TrainedShape, limits: MemoryLimits): Trainin
   return plan(smallest, 0);
 }
 
-/** Numbers of the longest sequence that fit into `mostTokens`, most first; at least one. */
-function tokenBudgets(time: number): number[] {
+/** Numbers of the longest sequence that fit into the share of `mostTokens` of one of so many lanes, most first; at least one. */
+function tokenBudgets(time: number, lanes: number): number[] {
   const budgets: number[] = [];
-  for (let count = Math.max(1, Math.floor(mostTokens / time)); count > 1; count = Math.ceil(count / 2))
+  for (
+    let count = Math.max(1, Math.floor(mostTokens / lanes / time));
+    count > 1;
+    count = Math.ceil(count / 2)
+  )
     budgets.push(count * time);
   return [...budgets, time];
 }

@@ -16,19 +16,10 @@ import {
   resolveShape,
 } from "./layer-graphs.ts";
 import type { AdaptedModel } from "./lora.ts";
-import type { Packing } from "./packing.ts";
+import type { Sequences } from "./packing.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import type { Feed, SessionOptions } from "./session.ts";
 import { tableFeeds } from "./table-feeds.ts";
-
-/** Sequences of a micro-batch, padded to the right to one length. */
-export interface Sequences {
-  /** The token of each row (N): each place (batch * time), or what is packed. */
-  readonly tokens: Int32Array;
-  readonly batch: number;
-  readonly time: number;
-  readonly packing?: Packing | undefined;
-}
 
 export class Trunk {
   readonly #adapted: AdaptedModel;

@@ -65,7 +65,7 @@ export function planMemory(
   const shape = trainedShape(recipe, model);
   const plan = planTraining(shape, engineOptions(recipe));
   const time = Math.min(longestEpisode, model.contextLength);
-  const tokens = tokensAtOnce(recipe, plan.tokenBudget, time);
+  const tokens = tokensAtOnce(recipe, plan, time);
   const training = { ...plan, memory: trainingMemory(shape, { ...plan, tokens, time }) };
   const copies = 4 * shape.trained * copiesOf(recipe.stages, shape);
   const sampler = samplerOf(recipe, model, time);
@@ -75,11 +75,15 @@ export function planMemory(
   return { shape, training, budget, copies, sampler, peak, available: machineMemory() };
 }
 
-/** Most tokens of a micro-batch: no more than all episodes of a step may have. Rankings and candidate queries come beside those. */
-function tokensAtOnce({ stages, environment, ranker }: Recipe, budget: number, time: number): number {
+/** Most tokens of a micro-batch: no more than its share of all episodes of a step may have. Rankings and candidate queries come beside those. */
+function tokensAtOnce(
+  { stages, environment, ranker }: Recipe,
+  { tokenBudget, lanes }: TrainingPlan,
+  time: number,
+): number {
   const isCounted = stages.length > 0 && ranker === undefined && environment.mode !== "planner";
   const episodes = isCounted ? Math.max(...stages.map(episodesOf)) : Number.POSITIVE_INFINITY;
-  return Math.max(time, Math.min(budget, episodes * time));
+  return Math.max(time, Math.min(tokenBudget, Math.ceil(episodes / lanes) * time));
 }
 
 /** Episodes of one step. */
