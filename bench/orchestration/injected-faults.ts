@@ -62,30 +62,39 @@ export class Faults {
       const mayFail = /^(asample|retrieve_future|forward_backward|optim_step|save_weights_for_sampler)$/.test(
         path,
       );
-      if (this.#left === 0 || !mayFail || ++this.#calls % this.#every !== 0) return await handle(request);
+      if (this.#left === 0 || !mayFail || !this.#isNext(path)) return await handle(request);
       this.#left--;
-      const kind = this.#kindFor(path);
+      const kind = await this.#kindFor(path, request);
       this.injected[kind]++;
       return await this.#fail(kind, request, handle);
     };
   }
 
-  /** The next kind that this call may get; those that wait for another call are the first to come then. */
-  #kindFor(path: string): FaultKind {
-    const place = this.#due.findIndex((kind) => only[kind] === undefined || only[kind] === path);
+  /** Polls are few beside samples: the next one gets what only a poll can get. */
+  #isNext(path: string): boolean {
+    const isRare = path === "retrieve_future" && this.#due.includes("status 410");
+    return ++this.#calls % this.#every === 0 || isRare;
+  }
+
+  /** The next kind that this call may get: one that no other call can get first. */
+  async #kindFor(path: string, request: Request): Promise<FaultKind> {
+    const own = this.#due.findIndex((kind) => only[kind] === path);
+    const place = own >= 0 ? own : this.#due.findIndex((kind) => only[kind] === undefined);
     const [kind] = this.#due.splice(place, 1) as [FaultKind];
-    if (this.#due.length === 0 || this.#due.every((left) => only[left] !== undefined))
-      this.#due.push(...faultKinds);
+    if (this.#due.every((left) => only[left] !== undefined))
+      this.#due.push(...faultKinds.filter((one) => !this.#due.includes(one)));
+    if (kind !== "status 410") return kind;
+    // Lost once: the result is asked for anew, and a second loss would end the run, as it should.
+    const asked = await request.clone().text();
+    if (this.#lost.has(asked)) return "status 503";
+    this.#lost.add(asked);
     return kind;
   }
 
   async #fail(kind: FaultKind, request: Request, handle: Handler): Promise<Response> {
     if (kind.startsWith("status")) {
-      const asked = await request.text();
-      // Lost once: the result is asked for anew, and a second loss would end the run, as it should.
-      const isSecond = kind === "status 410" && this.#lost.has(asked);
-      if (kind === "status 410") this.#lost.add(asked);
-      return Response.json({ detail: "injected" }, { status: isSecond ? 503 : Number(kind.slice(-3)) });
+      await request.arrayBuffer();
+      return Response.json({ detail: "injected" }, { status: Number(kind.slice(-3)) });
     }
     if (kind === "cut before") return broken("");
     const answer = await handle(request);
