@@ -23,15 +23,25 @@ export function projectHeads(
   x: Tensor,
   setting: ProjectionSetting & { readonly name: "q" | "k" | "v" },
 ): Tensor {
-  const { model, parameter, sizes, name } = setting;
-  const size = headSize(model);
-  const heads = name === "q" ? model.heads : model.keyValueHeads;
+  const { model, parameter, name } = setting;
   const projection = `self_attn.${name}_proj`;
   const projected = adaptedLinear(graph, x, {
     weight: parameter(`${projection}.weight`),
     bias: hasAttentionBias(model) ? parameter(`${projection}.bias`) : undefined,
     adapter: setting.adapter?.(projection),
   });
+  return normalizeHeads(graph, projected, setting);
+}
+
+/** What a projection gives, (N, heads * headDim), as (B, T, heads * headDim), normalised where the model does so. */
+export function normalizeHeads(
+  graph: Graph,
+  projected: Tensor,
+  setting: Omit<ProjectionSetting, "adapter"> & { readonly name: "q" | "k" | "v" },
+): Tensor {
+  const { model, parameter, sizes, name } = setting;
+  const size = headSize(model);
+  const heads = name === "q" ? model.heads : model.keyValueHeads;
   const joined = [...sizes, heads * size];
   if (name === "v" || !hasQueryKeyNorm(model)) return reshape(graph, projected, joined);
   const split = reshape(graph, projected, [...sizes, heads, size]);

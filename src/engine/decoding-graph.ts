@@ -6,11 +6,13 @@
  * The cache is time-major, (T, B * keyValueHeads, headDim): its first T rows are a contiguous view that is read
  * without a copy (`transBatchB`), and the buffer behind it can be larger.
  */
-import { projectHeads } from "./attention-projection.ts";
-import { declareWeights, outputWeight, parameter } from "./decoder-graph.ts";
+import { normalizeHeads } from "./attention-projection.ts";
+import { type DecodingLayers, outputLayer, plainLayers } from "./decoding-layers.ts";
 import { type Attribute, type Dimension, Graph, type Tensor } from "./graph.ts";
+import { IntegerLayers } from "./integer-layers.ts";
+import { largestCode } from "./integer-products.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
-import { add, gatedSilu, gatherRows, linear, reshape, rmsNorm, transpose } from "./operators.ts";
+import { gatedSilu, gatherRows, reshape, rmsNorm, transpose } from "./operators.ts";
 import { quantizeProducts } from "./quantized-products.ts";
 import { Session, type SessionOptions, type Weight } from "./session.ts";
 import type { WeightBits } from "./weight-quantization.ts";
@@ -48,34 +50,68 @@ export async function createDecodingGraph(
   options: DecodingOptions & { readonly weights: ReadonlyMap<string, Weight> },
 ): Promise<DecodingGraph> {
   const graph = new Graph();
-  const parameters = declareWeights(graph, model);
+  const { threads, bits, weights } = options;
+  const integer =
+    bits === 8 ? new IntegerLayers(graph, model, { weights, highest: await largestCode() }) : undefined;
+  const { logprobs, keys, values } = buildNetwork(graph, model, integer ?? plainLayers(graph, model));
+  const used = integer?.values ?? (bits === 4 ? await quantizeProducts(graph, weights) : weights);
+  const session = await Session.create(graph, [logprobs, ...keys, ...values], { threads, weights: used });
+  const names = (tensors: readonly Tensor[]): string[] => tensors.map((tensor) => tensor.name);
+  return { session, logprobs: logprobs.name, keys: names(keys), values: names(values) };
+}
+
+interface Network {
+  readonly logprobs: Tensor;
+  readonly keys: readonly Tensor[];
+  readonly values: readonly Tensor[];
+}
+
+function buildNetwork(graph: Graph, model: ModelOptions, layers: DecodingLayers): Network {
   const inputs = declareInputs(graph, model);
   const keys: Tensor[] = [];
   const values: Tensor[] = [];
-  const embeddings = parameter(parameters, "model.embed_tokens.weight");
-  const flatTokens = graph.node("Reshape", [inputs.tokens, graph.integers([-1])], ["N"], { type: "int64" });
-  let hidden = graph.node("Gather", [embeddings, flatTokens], ["N", model.width], {
-    attributes: { axis: 0 },
-  });
+  const flatTokens = graph.node("Reshape", [inputs.tokens, graph.integers([-1])], [N], { type: "int64" });
+  const table = layers.parameter("model.embed_tokens.weight");
+  let hidden = gatherRows(graph, table, flatTokens);
+  let change: Tensor | undefined;
   for (let layer = 0; layer < model.layers; layer++) {
-    const inLayer = (name: string): Tensor => parameter(parameters, `model.layers.${layer}.${name}`);
-    const context: LayerContext = { graph, model, inputs, parameter: inLayer, layer };
-    const normalized = rmsNorm(graph, hidden, inLayer("input_layernorm.weight"), model.rmsEpsilon);
-    const attended = attend(context, normalized);
+    const context: LayerContext = { graph, model, inputs, layers, layer };
+    const before = addAndNormalize(context, hidden, { change, norm: inLayer(layer, "input_layernorm") });
+    const attended = attend(context, before.normalized);
     keys.push(attended.key);
     values.push(attended.value);
-    hidden = add(graph, hidden, attended.output);
-    hidden = add(graph, hidden, feedForward(context, hidden));
+    const between = addAndNormalize(context, before.sum, {
+      change: attended.output,
+      norm: inLayer(layer, "post_attention_layernorm"),
+    });
+    change = feedForward(context, between.normalized);
+    hidden = between.sum;
   }
   const last = gatherRows(graph, hidden, inputs.last);
-  const normalized = rmsNorm(graph, last, parameter(parameters, "model.norm.weight"), model.rmsEpsilon);
-  const logits = linear(graph, normalized, outputWeight(parameters));
+  const lastChange = change && gatherRows(graph, change, inputs.last);
+  const end = addAndNormalize({ graph, model, layers }, last, { change: lastChange, norm: "model.norm" });
+  const [logits] = layers.read(end.normalized, [outputLayer]) as [Tensor];
   const logprobs = graph.node("LogSoftmax", [logits], logits.shape, { attributes: { axis: -1 } });
-  const { threads, bits } = options;
-  const weights = bits ? await quantizeProducts(graph, options.weights, bits) : options.weights;
-  const session = await Session.create(graph, [logprobs, ...keys, ...values], { threads, weights });
-  const names = (tensors: readonly Tensor[]): string[] => tensors.map((tensor) => tensor.name);
-  return { session, logprobs: logprobs.name, keys: names(keys), values: names(values) };
+  return { logprobs, keys, values };
+}
+
+const inLayer = (layer: number, name: string): string => `model.layers.${layer}.${name}`;
+
+/** The residual stream after a change, and normalised. */
+function addAndNormalize(
+  { graph, model, layers }: Pick<LayerContext, "graph" | "model" | "layers">,
+  hidden: Tensor,
+  { change, norm }: { readonly change: Tensor | undefined; readonly norm: string },
+): { readonly sum: Tensor; readonly normalized: Tensor } {
+  const scale = layers.parameter(`${norm}.weight`);
+  if (!change) return { sum: hidden, normalized: rmsNorm(graph, hidden, scale, model.rmsEpsilon) };
+  const [normalized, sum] = graph.nodesWithOutputs(
+    "SkipSimplifiedLayerNormalization",
+    [hidden, change, scale],
+    [hidden.shape, undefined, undefined, hidden.shape],
+    { domain: microsoft, attributes: { epsilon: { float: model.rmsEpsilon } } },
+  ) as [Tensor, Tensor];
+  return { sum, normalized };
 }
 
 interface Inputs {
@@ -109,19 +145,23 @@ interface LayerContext {
   readonly graph: Graph;
   readonly model: ModelOptions;
   readonly inputs: Inputs;
-  /** A parameter of the layer by its name below `model.layers.N`. */
-  readonly parameter: (name: string) => Tensor;
+  readonly layers: DecodingLayers;
   readonly layer: number;
 }
 
 /** Attention over cache and new tokens; returns the new keys (rotated) and values beside the output. */
 function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor; value: Tensor } {
-  const { graph, model, inputs, parameter, layer } = context;
+  const { graph, model, inputs, layers, layer } = context;
   const { keyValueHeads, heads } = model;
   const size = headSize(model);
   const groupSize = heads / keyValueHeads;
-  const project = (name: "q" | "k" | "v"): Tensor =>
-    projectHeads(graph, x, { model, parameter, sizes: [B, S], name });
+  const names = ["q", "k", "v"] as const;
+  const projections = names.map((name) => inLayer(layer, `self_attn.${name}_proj`));
+  const projected = layers.read(x, projections);
+  const parameter = (name: string): Tensor => layers.parameter(inLayer(layer, name));
+  const [queries, keys, value] = names.map((name, index) =>
+    normalizeHeads(graph, projected[index] as Tensor, { model, parameter, sizes: [B, S], name }),
+  ) as [Tensor, Tensor, Tensor];
   const rotate = (tensor: Tensor): Tensor =>
     graph.node("RotaryEmbedding", [tensor, inputs.positions, inputs.cosine, inputs.sine], tensor.shape, {
       domain: microsoft,
@@ -131,9 +171,8 @@ function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor
     const split = reshape(graph, tensor, [B, S, keyValueHeads, size]);
     return reshape(graph, transpose(graph, split, [0, 2, 1, 3]), [BK, S, size]);
   };
-  const key = rotate(project("k"));
-  const value = project("v");
-  const query = reshape(graph, rotate(project("q")), [B, S, keyValueHeads, groupSize, size]);
+  const key = rotate(keys);
+  const query = reshape(graph, rotate(queries), [B, S, keyValueHeads, groupSize, size]);
   const mixed = attendToCacheAndChunk(context, {
     queries: reshape(graph, transpose(graph, query, [0, 2, 3, 1, 4]), [BK, GS, size]),
     cachedKeys: graph.input(`keys.${layer}`, [T, BK, size]),
@@ -143,7 +182,7 @@ function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor
   });
   const byGroup = reshape(graph, mixed, [B, keyValueHeads, groupSize, S, size]);
   const joined = reshape(graph, transpose(graph, byGroup, [0, 3, 1, 2, 4]), [N, heads * size]);
-  return { output: linear(graph, joined, parameter("self_attn.o_proj.weight")), key, value };
+  return { output: layers.write(joined, inLayer(layer, "self_attn.o_proj")), key, value };
 }
 
 interface CachedAttention {
@@ -186,10 +225,8 @@ function attendToCacheAndChunk(context: LayerContext, tensors: CachedAttention):
   );
 }
 
-function feedForward({ graph, model, parameter }: LayerContext, hidden: Tensor): Tensor {
-  const weight = (name: string): Tensor => parameter(`${name}.weight`);
-  const x = rmsNorm(graph, hidden, weight("post_attention_layernorm"), model.rmsEpsilon);
-  const gate = linear(graph, x, weight("mlp.gate_proj"));
-  const up = linear(graph, x, weight("mlp.up_proj"));
-  return linear(graph, gatedSilu(graph, gate, up), weight("mlp.down_proj"));
+function feedForward({ graph, layers, layer }: LayerContext, x: Tensor): Tensor {
+  const names = ["gate", "up"].map((name) => inLayer(layer, `mlp.${name}_proj`));
+  const [gate, up] = layers.read(x, names) as [Tensor, Tensor];
+  return layers.write(gatedSilu(graph, gate, up), inLayer(layer, "mlp.down_proj"));
 }

@@ -127,26 +127,27 @@ export class Graph {
     return this.nodesWithOutputs(operator, inputs, [shape], options)[0] as Tensor;
   }
 
-  /** Adds a node with several outputs; a backward rule belongs to the first. */
+  /** Adds a node with several outputs, of which those without a shape are left out; a backward rule belongs to the first. */
   nodesWithOutputs(
     operator: string,
     inputs: readonly Tensor[],
-    shapes: readonly (readonly Dimension[])[],
+    shapes: readonly (readonly Dimension[] | undefined)[],
     options: NodeOptions = {},
   ): Tensor[] {
     const { backward } = options;
     const requiresGradient = backward !== undefined && inputs.some((input) => input.requiresGradient);
-    const outputs = shapes.map((shape, index) => ({
-      name: this.#name(),
-      shape,
+    const all = shapes.map((shape, index) => ({
+      name: shape ? this.#name() : "",
+      shape: shape ?? [],
       type: options.type ?? ("float32" as const),
       requiresGradient: requiresGradient && index === 0,
     }));
+    const outputs = all.filter(({ name }) => name !== "");
     this.nodes.push({
       operator,
       domain: options.domain ?? "",
       inputs: inputs.map((input) => input.name),
-      outputs: outputs.map((output) => output.name),
+      outputs: all.map((output) => output.name),
       attributes: options.attributes ?? {},
     });
     if (requiresGradient) this.tape.push({ output: outputs[0] as Tensor, inputs, backward });

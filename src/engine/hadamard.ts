@@ -14,15 +14,18 @@ export function pieceSize(length: number): number {
   return size;
 }
 
-/** Each piece of `size` numbers, a power of two, times the symmetric, orthogonal Hadamard matrix of that size; applied twice it changes nothing. */
-export function rotatePieces(values: Float32Array, size: number): Float32Array {
+/**
+ * Each piece of `size` numbers, a power of two, times the symmetric, orthogonal Hadamard matrix of that size; applied twice
+ * it changes nothing. The numbers of a piece lie `width` apart: 1 in a row of a matrix, its columns in a column of it.
+ */
+export function rotatePieces(values: Float32Array, size: number, width = 1): Float32Array {
   const norm = 1 / Math.sqrt(size);
   const rotated = new Float32Array(values.length);
   for (let i = 0; i < values.length; i++) rotated[i] = (values[i] as number) * norm;
-  let step = 1;
+  let step = width;
   // All weights of a model pass here whenever they have changed: two levels of the fast transform at once.
-  for (; 4 * step <= size; step *= 4) combineFour(rotated, step);
-  if (2 * step <= size) combineTwo(rotated, step);
+  for (; 4 * step <= size * width; step *= 4) combineFour(rotated, step);
+  if (2 * step <= size * width) combineTwo(rotated, step);
   return rotated;
 }
 

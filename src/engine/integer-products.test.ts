@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { random } from "../shared/random.ts";
 import { Graph } from "./graph.ts";
+import { pieceSize, rotatePieces } from "./hadamard.ts";
 import { IntegerProducts, largestCode } from "./integer-products.ts";
-import { linear } from "./operators.ts";
 import { Session } from "./session.ts";
 
 /** x W^T + bias in integers, and exactly; the last number of the first row of x is an outlier. */
@@ -20,13 +20,10 @@ async function products(
   x.fill(0, 2 * columns);
   const graph = new Graph();
   const input = graph.input("x", ["N", columns]);
-  const output = linear(graph, input, graph.weight("w", weight.shape), graph.weight("b", [rows]));
-  const node = graph.nodes.pop();
   const integers = new IntegerProducts(graph, await largestCode());
-  integers.replace(node as NonNullable<typeof node>, input, weight);
-  const weights = new Map([...integers.values, ["b", { data: bias, shape: [rows] }] as const]);
-  graph.weights.splice(0, 1);
-  const session = await Session.create(graph, [output], { threads: 1, weights });
+  const turned = { ...weight, data: rotatePieces(weight.data, pieceSize(columns)), bias };
+  const output = integers.scaledProduct(integers.rotate(input), turned);
+  const session = await Session.create(graph, [output], { threads: 1, weights: integers.values });
   const results = await session.run(new Map([["x", { data: x, shape: [3, columns] }]]), [output.name]);
   await session.close();
   const exact = Float32Array.from({ length: 3 * rows }, (_, i) => {

@@ -1,32 +1,25 @@
 /**
- * Linear layers whose weights have 8 bits, computed in integers. Input and weights are rotated in pieces (`hadamard.ts`),
- * then each row of the input is divided by its largest number, rounded to 8 bits, multiplied and scaled back: an outlier
- * costs accuracy in its own row alone, and little there. Many rows at once are two to four times as fast as in fp32 where
- * the processor multiplies bytes (VNNI, docs/LOG.md).
+ * Linear layers whose weights have 8 bits, computed in integers: weights are rounded with a scale for each row, the input
+ * with one scale for all of it, so that its rows must be of like size. Many rows at once are two to four times as fast as in fp32
+ * where the processor multiplies bytes (VNNI, docs/LOG.md). An outlier would cost the other numbers of its input their
+ * accuracy; rotations in pieces (`hadamard.ts`) of input and weights spread it.
  */
-import { Graph, type Node, type Tensor } from "./graph.ts";
-import { hadamardMatrix, pieceSize, rotatePieces } from "./hadamard.ts";
+import { Graph, type Tensor } from "./graph.ts";
+import { hadamardMatrix, pieceSize } from "./hadamard.ts";
 import { quantizeRows } from "./row-quantization.ts";
 import { Session, type Weight } from "./session.ts";
 
 const microsoft = "com.microsoft";
-/** Instead of the largest number of a row of zeros. */
-const leastPeak = 1e-30;
+/** Added to the mean square of a row, which may be a row of zeros. */
+const leastSquare = 1e-30;
 
-/** A matrix (N, columns) as bytes: value = (code - zero point) * scale * peak of the row. */
-interface Rounded {
-  readonly codes: Tensor;
-  readonly scale: Tensor;
-  readonly zeroPoint: Tensor;
-  /** (N, 1) */
-  readonly peaks: Tensor;
-}
-
-/** A weight (rows, columns) of a linear layer. */
+/** A weight (rows, columns) of a linear layer, or of several below one another. */
 export interface NamedMatrix {
   readonly name: string;
   readonly shape: readonly [number, number];
   readonly data: Float32Array;
+  /** (rows) */
+  readonly bias?: Float32Array | undefined;
 }
 
 export class IntegerProducts {
@@ -34,9 +27,7 @@ export class IntegerProducts {
   readonly values = new Map<string, Weight>();
   readonly #graph: Graph;
   readonly #highest: number;
-  /** Inputs that were rounded already: layers that read the same share them. */
-  readonly #rotations = new Map<number, Tensor>();
-  readonly #rounded = new Map<string, Rounded>();
+  readonly #declared = new Map<string, Tensor>();
 
   /** `highest` is the largest code of a weight: 127, or less where the processor's sums of products saturate. */
   constructor(graph: Graph, highest: number) {
@@ -44,71 +35,66 @@ export class IntegerProducts {
     this.#highest = highest;
   }
 
-  /** Adds what computes x W^T + bias in the place of `node`, a `Gemm` of x (N, columns) with `weight` (rows, columns) and perhaps a bias. */
-  replace(node: Node, x: Tensor, weight: NamedMatrix): void {
-    const graph = this.#graph;
-    const [rows, columns] = weight.shape;
-    const turned = rotatePieces(weight.data, pieceSize(columns));
-    const { codes, scales } = quantizeRows(turned, [rows, columns], this.#highest);
-    const matrix = this.#declare(`${weight.name}.codes`, { data: codes, shape: [columns, rows] });
-    const scale = this.#declare(`${weight.name}.scales`, { data: scales, shape: [rows] });
-    const rounded = this.#round(x);
-    const product = graph.node(
-      "MatMulIntegerToFloat",
-      [rounded.codes, matrix, rounded.scale, scale, rounded.zeroPoint],
-      ["N", rows],
-      { domain: microsoft },
-    );
-    const [, , bias] = node.inputs;
-    const scaled = bias === undefined ? node.outputs : [`${node.outputs[0]}.unbiased`];
-    this.#add("Mul", [product.name, rounded.peaks.name], scaled);
-    if (bias !== undefined) this.#add("Add", [...scaled, bias], node.outputs);
-  }
-
-  /** A node whose outputs have their names already. */
-  #add(operator: string, inputs: readonly string[], outputs: readonly string[]): void {
-    this.#graph.nodes.push({ operator, domain: "", inputs, outputs, attributes: {} });
-  }
-
-  #round(x: Tensor): Rounded {
-    const known = this.#rounded.get(x.name);
-    if (known) return known;
-    const graph = this.#graph;
-    const turned = this.#rotate(x);
-    const magnitudes = graph.node("Abs", [turned], x.shape);
-    const most = graph.node("ReduceMax", [magnitudes, graph.integers([-1])], ["N", 1], {
-      attributes: { keepdims: 1 },
+  /** x W^T + bias for x (N, columns) whose rows are of like size, as after a normalisation. */
+  product(x: Tensor, { name, shape, data, bias }: NamedMatrix): Tensor {
+    const [rows, columns] = shape;
+    const { codes, scales } = quantizeRows(data, [rows, columns], this.#highest);
+    const factors = [
+      x,
+      this.declare(`${name}.codes`, { data: codes, shape: [columns, rows] }),
+      this.declare(`${name}.scales`, { data: scales, shape: [rows] }),
+    ];
+    const zeroPoint: Tensor = { ...x, name: "" };
+    const summand = bias && [zeroPoint, this.declare(`${name}.bias`, { data: bias, shape: [rows] })];
+    return this.#graph.node("DynamicQuantizeMatMul", [...factors, ...(summand ?? [])], ["N", rows], {
+      domain: microsoft,
     });
-    const peaks = graph.node("Max", [most, graph.scalar(leastPeak)], ["N", 1]);
-    const level = graph.node("Div", [turned, peaks], x.shape);
-    const [codes, scale, zeroPoint] = graph.nodesWithOutputs(
-      "DynamicQuantizeLinear",
-      [level],
-      [x.shape, [], []],
-    ) as [Tensor, Tensor, Tensor];
-    const rounded = { codes, scale, zeroPoint, peaks };
-    this.#rounded.set(x.name, rounded);
-    return rounded;
   }
 
-  #rotate(x: Tensor): Tensor {
+  /** x W^T + bias for x (N, columns) whose rows may differ in size: each is divided by its root mean square before, and the product multiplied by it. */
+  scaledProduct(x: Tensor, { bias, ...matrix }: NamedMatrix): Tensor {
+    const graph = this.#graph;
+    const [rows, columns] = matrix.shape;
+    const [level, inverses] = graph.nodesWithOutputs(
+      "SimplifiedLayerNormalization",
+      [x, this.ones(columns)],
+      [x.shape, ["N", 1]],
+      { attributes: { axis: -1, epsilon: { float: leastSquare } } },
+    ) as [Tensor, Tensor];
+    const scaled = graph.node("Div", [this.product(level, matrix), inverses], ["N", rows]);
+    if (bias === undefined) return scaled;
+    const summand = this.declare(`${matrix.name}.bias`, { data: bias, shape: [rows] });
+    return graph.node("Add", [scaled, summand], ["N", rows]);
+  }
+
+  /** x (N, columns) with its rows rotated in pieces of `pieceSize(columns)`. */
+  rotate(x: Tensor): Tensor {
     const graph = this.#graph;
     const columns = x.shape[1] as number;
     const size = pieceSize(columns);
     if (size === 1) return x;
-    let matrix = this.#rotations.get(size);
-    if (!matrix) {
-      matrix = this.#declare(`hadamard.${size}`, { data: hadamardMatrix(size), shape: [size, size] });
-      this.#rotations.set(size, matrix);
-    }
+    const matrix = this.declare(`hadamard.${size}`, { data: hadamardMatrix(size), shape: [size, size] });
     const pieces = graph.node("Reshape", [x, graph.integers([-1, size])], ["pieces", size]);
     const turned = graph.node("MatMul", [pieces, matrix], ["pieces", size]);
     return graph.node("Reshape", [turned, graph.integers([-1, columns])], x.shape);
   }
 
-  #declare(name: string, weight: Weight & { readonly shape: readonly number[] }): Tensor {
+  ones(count: number): Tensor {
+    return this.declare(`ones.${count}`, { data: new Float32Array(count).fill(1), shape: [count] });
+  }
+
+  /** Declares a weight of the graph once. */
+  declare(name: string, weight: Weight): Tensor {
+    const known = this.#declared.get(name);
+    if (known) return known;
     this.values.set(name, weight);
-    return this.#graph.weight(name, weight.shape, weight.data instanceof Int8Array ? "int8" : "float32");
+    const tensor = this.#graph.weight(
+      name,
+      weight.shape,
+      weight.data instanceof Int8Array ? "int8" : "float32",
+    );
+    this.#declared.set(name, tensor);
+    return tensor;
   }
 }
 

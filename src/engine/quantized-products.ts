@@ -1,15 +1,15 @@
 /**
- * Turns the linear layers of a finished graph into products with quantised weights: each `Gemm` whose right factor is a
- * weight becomes one in integers (8 bits, `integer-products.ts`) or in blocks (4 bits, `block-products.ts`). What else
- * reads a weight (the lookup in an embedding table that is tied to the output layer) keeps it in fp32, as norms and biases
- * are. The output layer has never less than 8 bits: it costs the most accuracy, and at one row of logits as much time in 4.
+ * Turns the linear layers of a finished graph into products with weights of 4 bits: each `Gemm` whose right factor is a
+ * weight becomes one in blocks (`block-products.ts`). What else reads a weight (the lookup in an embedding table that is tied
+ * to the output layer) keeps it in fp32, as norms and biases are. The output layer has 8 bits (`integer-products.ts`): it costs
+ * the most accuracy, and at one row of logits as much time in 4.
  */
 import { assert } from "../errors.ts";
 import { BlockProducts } from "./block-products.ts";
 import type { Graph, Tensor } from "./graph.ts";
+import { pieceSize, rotatePieces } from "./hadamard.ts";
 import { IntegerProducts, largestCode, type NamedMatrix } from "./integer-products.ts";
 import type { Weight } from "./session.ts";
-import type { WeightBits } from "./weight-quantization.ts";
 
 const outputWeights = ["lm_head.weight", "model.embed_tokens.weight"];
 
@@ -17,7 +17,6 @@ const outputWeights = ["lm_head.weight", "model.embed_tokens.weight"];
 export async function quantizeProducts(
   graph: Graph,
   weights: ReadonlyMap<string, Weight>,
-  bits: WeightBits,
 ): Promise<Map<string, Weight>> {
   const declared = new Map(graph.weights.map((tensor) => [tensor.name, tensor]));
   const integers = new IntegerProducts(graph, await largestCode());
@@ -31,8 +30,18 @@ export async function quantizeProducts(
     assert(node.attributes.transB === 1, `${weight.name} is not stored as (out, in)`);
     const matrix = matrixOf(weight, weights);
     const x: Tensor = { ...weight, name: node.inputs[0] as string, shape: ["N", matrix.shape[1]] };
-    const products = bits === 8 || outputWeights.includes(weight.name) ? integers : blocks;
-    products.replace(node, x, matrix);
+    if (!outputWeights.includes(weight.name)) blocks.replace(node, x, matrix);
+    else {
+      const data = rotatePieces(matrix.data, pieceSize(matrix.shape[1]));
+      const product = integers.scaledProduct(integers.rotate(x), { ...matrix, data });
+      graph.nodes.push({
+        operator: "Identity",
+        domain: "",
+        inputs: [product.name],
+        outputs: node.outputs,
+        attributes: {},
+      });
+    }
   }
   const used = new Set(graph.nodes.flatMap(({ inputs }) => inputs));
   const kept = graph.weights.filter(({ name }) => used.has(name));

@@ -7,7 +7,7 @@ import { DecodingModel } from "./decoding-model.ts";
 import { EmbeddedPolicy } from "./embedded-policy.ts";
 import { randomTokens, tinyModel, tinyTokenizer } from "./engine.fixture.ts";
 import { pieceSize, rotatePieces } from "./hadamard.ts";
-import type { ModelOptions } from "./model-options.ts";
+import { headSize, type ModelOptions } from "./model-options.ts";
 import { initializeParameters, type ParameterSet } from "./parameters.ts";
 import { dequantizeRows, quantizeRows } from "./row-quantization.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
@@ -26,24 +26,41 @@ function policyOf(shape: ModelOptions, weights: ParameterSet, bits: WeightBits |
   return new EmbeddedPolicy({ identity, model, tokenizer: tinyTokenizer, ...setting });
 }
 
+interface Matrix {
+  readonly data: Float32Array;
+  readonly size: readonly [number, number];
+}
+
 /** Every matrix but the embedding table replaced by what its codes stand for; the output layer has 8 bits. */
-function rounded(weights: ParameterSet, bits: WeightBits): ParameterSet {
+function rounded(shape: ModelOptions, weights: ParameterSet, bits: WeightBits): ParameterSet {
   return new Map(
-    [...weights].map(([name, { shape, data }]) => {
-      if (shape.length < 2 || name.includes("embed_tokens")) return [name, { shape, data }];
-      const size = shape as [number, number];
+    [...weights].map(([name, { shape: sizes, data }]) => {
+      if (sizes.length < 2 || name.includes("embed_tokens")) return [name, { shape: sizes, data }];
+      const size = sizes as [number, number];
       const inBlocks = bits === 4 && name !== "lm_head.weight";
-      return [
-        name,
-        { shape, data: inBlocks ? dequantizeMatrix(quantizeMatrix(data, size)) : inRows(data, size) },
-      ];
+      const values = inBlocks
+        ? dequantizeMatrix(quantizeMatrix(data, size))
+        : inHeadBasis(shape, name, { data, size });
+      return [name, { shape: sizes, data: values }];
     }),
   );
 }
 
-function inRows(data: Float32Array, size: readonly [number, number]): Float32Array {
-  const piece = pieceSize(size[1]);
+function inRows(
+  data: Float32Array,
+  size: readonly [number, number],
+  piece = pieceSize(size[1]),
+): Float32Array {
   return rotatePieces(dequantizeRows(quantizeRows(rotatePieces(data, piece), size)), piece);
+}
+
+/** As `inRows`, where each head's values are rotated between the layer that writes and the one that reads them. */
+function inHeadBasis(shape: ModelOptions, name: string, { data, size }: Matrix): Float32Array {
+  const headPiece = pieceSize(headSize(shape));
+  if (name.includes("o_proj")) return inRows(data, size, headPiece);
+  if (!name.includes("v_proj")) return inRows(data, size);
+  const [, columns] = size;
+  return rotatePieces(inRows(rotatePieces(data, headPiece, columns), size), headPiece, columns);
 }
 
 const contexts = [40, 300, 7, 90, 33].map((length, seed) => {
@@ -51,6 +68,17 @@ const contexts = [40, 300, 7, 90, 33].map((length, seed) => {
   return { text: "", tokens, seed };
 });
 const options = { maxTokens: 12, temperature: 1, topP: 1, topK: 0, stop: [] };
+
+/** Scales of normalisations and biases as training leaves them: none of them 1 or 0. */
+function withAllScales(weights: ParameterSet): ParameterSet {
+  return new Map(
+    [...weights].map(([name, { shape, data }]) => {
+      const chance = random(7, name);
+      const changed = shape.length > 1 ? data : data.map((value) => value + 0.3 * chance.normal());
+      return [name, { shape, data: changed }];
+    }),
+  );
+}
 
 async function sample(policy: EmbeddedPolicy): Promise<Completion[]> {
   return await policy.complete(contexts, options);
@@ -75,18 +103,19 @@ async function wholeLogprobs(shape: ModelOptions, weights: ParameterSet, complet
 const shapes: readonly [string, ModelOptions][] = [
   ["llama", tinyModel],
   ["qwen2, whose projections have biases", { ...tinyModel, family: "qwen2" }],
+  ["qwen3, which normalises heads", { ...tinyModel, family: "qwen3" }],
 ];
 
 describe.each(shapes)("%s", (_, shape) => {
   test.each<WeightBits>([4, 8])(
     "samples with %d bits, and reports log-probabilities of those weights",
     async (bits) => {
-      const weights = initializeParameters(shape, 3);
+      const weights = withAllScales(initializeParameters(shape, 3));
       const completions = await sample(policyOf(shape, weights, bits));
       const reported = completions.flatMap(({ logprobs = [] }) => logprobs);
       const distance = (others: readonly number[]): number =>
         Math.max(...reported.map((logprob, i) => Math.abs(logprob - (others[i] as number))));
-      const own = distance((await wholeLogprobs(shape, rounded(weights, bits), completions)).flat());
+      const own = distance((await wholeLogprobs(shape, rounded(shape, weights, bits), completions)).flat());
       const trained = distance((await wholeLogprobs(shape, weights, completions)).flat());
       expect(own).toBeLessThan(0.05);
       if (bits === 4) expect(trained).toBeGreaterThan(3 * own);
