@@ -6,6 +6,7 @@
 import type { SamplingOptions } from "../rollout/policy.ts";
 import type { Random } from "../shared/random.ts";
 import { exponential } from "./fast-exp.ts";
+import { mostLikely } from "./most-likely.ts";
 
 type Filter = Pick<SamplingOptions, "temperature" | "topP" | "topK">;
 
@@ -14,19 +15,6 @@ export function sampleToken(logprobs: Float32Array, options: Filter, chance: Ran
   if (options.temperature === 0) return mostLikely(logprobs);
   if (options.topK === 0 && options.topP === 1) return sampleAll(logprobs, options.temperature, chance);
   return sampleFiltered(logprobs, options, chance);
-}
-
-export function mostLikely(logprobs: Float32Array): number {
-  let best = 0;
-  let highest = logprobs[0] as number;
-  for (let token = 1; token < logprobs.length; token++) {
-    const logprob = logprobs[token] as number;
-    if (logprob > highest) {
-      highest = logprob;
-      best = token;
-    }
-  }
-  return best;
 }
 
 /** How log-probabilities become weights: exp((logprob - peak) / temperature). */

@@ -31,6 +31,7 @@ export const subtract = 0x6b;
 export const shiftLeft = 0x74;
 export const shiftRight = 0x76;
 export const isBelow = 0x49;
+export const isZero = 0x45;
 
 const at = (alignment: number, offset: number): Code => [alignment, unsigned(offset)];
 /** From an address and an offset; the address is on the stack. */
@@ -62,6 +63,9 @@ export const addFour = vector(0xe4);
 export const subtractFour = vector(0xe5);
 export const multiplyFour = vector(0xe6);
 export const divideFour = vector(0xe7);
+/** The right one where it is greater, else the left one: of a number and no number, the number if it is left. */
+export const greaterFour = vector(0xeb);
+export const areFourEqual = vector(0x41);
 
 const end = 0x0b;
 const noResult = 0x40;
