@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeQuestion, makeTrajectory } from "../../test/make-trajectory.ts";
+import { endpointOptions } from "../rollout/endpoint/model-server.fixture.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { episodesFile, tellingOf } from "./kept-episodes.ts";
 
@@ -76,4 +77,16 @@ test("episodes of a model whose files have changed are not taken for those of no
   expect((await episodesFile(file, model).load("a")).size).toBe(1);
   await writeFile(model, "other weights");
   expect((await episodesFile(file, model).load("a")).size).toBe(0);
+});
+
+test("a served model goes on under another budget, but not when it is asked otherwise", async () => {
+  const file = join(folder, "served.jsonl");
+  const model = (given: Readonly<Record<string, unknown>>) =>
+    endpointOptions("http://127.0.0.1:1", { profile: "vllm", ...given });
+  const first = episodesFile(file, model({ budget: { maxCalls: 1 } }));
+  await first.load("a");
+  first.add(episode("1"));
+  await first.close();
+  expect((await episodesFile(file, model({ budget: { maxCalls: 9 }, retries: 0 })).load("a")).size).toBe(1);
+  expect((await episodesFile(file, model({ thinking: false })).load("a")).size).toBe(0);
 });

@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { ServedModel } from "../config/model-source-options.ts";
 import { questionKey } from "../corpus/question.ts";
 import type { KeptEpisodes } from "../evaluation/evaluate.ts";
-import { appendJsonLines, readJsonLines, repairJsonLines } from "../reporting/json-lines.ts";
+import { appendJsonLines, readJsonLines, repairJsonLines, writeJsonLines } from "../reporting/json-lines.ts";
 import { fromStored, storedTrajectorySchema, toStored } from "../reporting/trajectory-record.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { exists } from "../shared/files.ts";
@@ -38,12 +38,11 @@ export function episodesFile(file: string, model: string | ServedModel): Episode
   let written: Promise<void> = Promise.resolve();
   return {
     load: async (asked) => {
-      setting = sha256(canonicalJson([asked, await filesOf(model)]));
+      setting = sha256(canonicalJson([asked, await stampOf(model)]));
       await repairJsonLines(file);
       const lines = await readJsonLines(file, lineSchema);
       const own = lines.filter((line) => line.setting === setting);
-      if (own.length < lines.length) await rm(file, { force: true });
-      if (own.length < lines.length && own.length > 0) await appendJsonLines(file, own);
+      if (own.length < lines.length) await writeJsonLines(file, own);
       return new Map(own.map(fromLine).map((trajectory) => [questionKey(trajectory.question), trajectory]));
     },
     add: (trajectory) => {
@@ -57,9 +56,10 @@ export function episodesFile(file: string, model: string | ServedModel): Episode
   };
 }
 
-/** Names, sizes and times of a model's files; empty for one that is not here. */
-async function filesOf(model: string | ServedModel): Promise<readonly string[]> {
-  if (typeof model !== "string" || !(await exists(model))) return [];
+/** Names, sizes and times of a model's files, or how a served one is asked; empty for a name that is no path. */
+async function stampOf(model: string | ServedModel): Promise<readonly string[]> {
+  if (typeof model !== "string") return [canonicalJson(askedHow(model))];
+  if (!(await exists(model))) return [];
   const isFolder = (await stat(model)).isDirectory();
   const paths = isFolder ? (await readdir(model)).sort().map((name) => join(model, name)) : [model];
   const stamps = paths.map(async (path) => {
@@ -67,6 +67,21 @@ async function filesOf(model: string | ServedModel): Promise<readonly string[]> 
     return `${path} ${size} ${mtimeMs}`;
   });
   return await Promise.all(stamps);
+}
+
+/** What completions depend on: neither budget and price nor what is done about failures. */
+function askedHow(model: ServedModel): unknown {
+  if (model.type === "replay") return model;
+  const {
+    budget: _,
+    price: __,
+    retries: ___,
+    backoffMs: ____,
+    timeoutMs: _____,
+    concurrency: ______,
+    ...how
+  } = model;
+  return how;
 }
 
 /** `kept` whose loaded episodes are added to `finished`, as those that end now are by the evaluation. */
