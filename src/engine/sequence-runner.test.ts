@@ -111,6 +111,14 @@ describe("training in pieces", () => {
     },
   );
 
+  test("side by side, layer by layer, adds up to the same within 1e-5, and the same bits each time", async () => {
+    const one = await gradientsOf({ tokenBudget: 1000 });
+    const two = await gradientsOf({ tokenBudget: 1000, lanes: 2 });
+    expect(difference(one.gradients, two.gradients)).toBeLessThan(1e-5);
+    expect(Math.abs(one.loss - two.loss)).toBeLessThan(1e-5 * one.loss);
+    expect(await gradientsOf({ tokenBudget: 1000, lanes: 2 })).toEqual(two);
+  });
+
   test("computes at most 15 % of padding and says how many tokens it computed", async () => {
     const { paddedTokens } = await gradientsOf({ tokenBudget: 1000 });
     expect(paddedTokens).toBeGreaterThanOrEqual(150);
