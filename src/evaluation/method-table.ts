@@ -1,10 +1,12 @@
 /**
  * The table of all methods on all sets: a score with n and interval, and whether each method is better or worse than the
- * one that the others are compared with. Many comparisons are corrected together (Holm). A method that could not be
+ * one that the others are compared with, over questions and, where a method has several seeds, over seeds too. Many comparisons
+ * are corrected together (Holm). A method that could not be
  * measured, or that was measured on other questions, is a row with its reason; a reference that could not be measured is
  * replaced by none.
  */
 import { UsageError } from "../errors.ts";
+import { differenceAcrossSeeds } from "./across-seeds.ts";
 import type { Breakdown } from "./aggregate.ts";
 import { contractDifferences, type EvaluationContract } from "./contract.ts";
 import { holm } from "./holm.ts";
@@ -16,6 +18,8 @@ export interface MeasuredMethod {
   readonly name: string;
   /** Absent where it could not be measured. */
   readonly result?: EvaluationResult;
+  /** The runs of several seeds that `result` is the mean of (`across-seeds.ts`); absent: one. */
+  readonly seeds?: readonly EvaluationResult[];
   /** Why not. */
   readonly failure?: string;
 }
@@ -78,7 +82,8 @@ export function methodTable(methods: readonly MeasuredMethod[], options: TableOp
   const cells = drafts.flatMap((draft, row) => {
     if (base?.result === undefined || draft.result === undefined || draft.name === base.name) return [];
     if (draft.unequal.some((key) => key !== "n")) return [];
-    const [before, after] = [base.result, draft.result];
+    const before = base.seeds ?? [base.result];
+    const after = draft.seeds ?? [draft.result];
     return sets.flatMap((set) => {
       const difference = differenceOn({ set, metric }, { before, after, seed });
       return difference === undefined ? [] : [{ row, set, difference }];
@@ -142,12 +147,17 @@ function judgeOf({ generator, answerJudge }: EvaluationContract): string {
 
 function differenceOn(
   { set, metric }: { readonly set: string; readonly metric: MetricName },
-  {
-    before,
-    after,
-    seed,
-  }: { readonly before: EvaluationResult; readonly after: EvaluationResult; readonly seed: number },
+  sides: {
+    readonly before: readonly EvaluationResult[];
+    readonly after: readonly EvaluationResult[];
+    readonly seed: number;
+  },
 ): PairedDifference | undefined {
+  const [[before, ...moreBefore], [after, ...moreAfter]] = [sides.before, sides.after];
+  if (before === undefined || after === undefined) return undefined;
+  const { seed } = sides;
+  if (moreBefore.length + moreAfter.length > 0)
+    return differenceAcrossSeeds(sides, { metric, seed, set: set === "all" ? undefined : set });
   const scores = scoresOf(before, set, metric);
   const pairs = [...scoresOf(after, set, metric)].flatMap(([key, value]) => {
     const other = scores.get(key);

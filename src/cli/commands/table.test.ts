@@ -90,3 +90,16 @@ test("of a method that is measured but for some questions these alone are asked 
   expect(again).toMatchObject({ code: 0, json: { rows: [{ n: 6 }] } });
   expect(calls).toBe(7);
 });
+
+test("several seeds of a method are one row", async () => {
+  const server = await startServer(() => answered);
+  const path = await recipe("seeded", server.url);
+  for (const seed of [1, 2])
+    await runForTest("eval", path, "--set", `seed=${seed}`, "--out", at(`seeded-${seed}.json`));
+  const pair = `${at("seeded-1.json")},${at("seeded-2.json")}`;
+  const made = await runForTest("table", pair, at("seeded-1.json"), "--out", at("seeds"), "--json");
+  expect(made).toMatchObject({
+    code: 0,
+    json: { methods: 2, rows: [{ account: expect.stringContaining("means of 2 seeds") }, { n: 6 }] },
+  });
+});

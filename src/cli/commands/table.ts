@@ -7,6 +7,8 @@ import { readFile, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { resolvedYaml } from "../../config/load-recipe.ts";
 import { ForagerError, InterruptedError, UsageError } from "../../errors.ts";
+import { acrossSeeds } from "../../evaluation/across-seeds.ts";
+import type { MetricName } from "../../evaluation/item.ts";
 import { type MeasuredMethod, methodTable } from "../../evaluation/method-table.ts";
 import type { EvaluationResult } from "../../evaluation/result.ts";
 import { methodPage } from "../../reporting/method-table/page.ts";
@@ -14,6 +16,7 @@ import { account, methodCsv, methodMarkdown } from "../../reporting/method-table
 import { exists, makeFolder, writeFileAtomic } from "../../shared/files.ts";
 import { sha256 } from "../../shared/hash.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
+import { pathsOf } from "../compare-runs.ts";
 import { writeResult } from "../eval-files.ts";
 import { score } from "../eval-scoring.ts";
 import { episodesFile } from "../kept-episodes.ts";
@@ -28,8 +31,8 @@ export const tableCommand = defineCommand({
   summary: "Measure several methods and make one table of them (Markdown, CSV, HTML).",
   details:
     "A recipe is evaluated with the model it starts from, a run with its newest checkpoint, and a result (.json) is taken as\n" +
-    "it is. Call it again to go on after an interruption, question by question, or to ask again what failed. OUT gets\n" +
-    "table.md, .csv and .html.",
+    "it is; several seeds of a method have commas between them: a-1.json,a-2.json. Call it again to go on after an\n" +
+    "interruption, question by question, or to ask again what failed. OUT gets table.md, .csv and .html.",
   args: [{ name: "TARGET", doc: "a recipe, a run, or the result of forager eval", isRepeated: true }],
   options: {
     out: {
@@ -69,7 +72,7 @@ export const tableCommand = defineCommand({
     for (const [index, target] of args.entries()) {
       const name = names[index] as string;
       io.note(`${name} (${index + 1} of ${args.length})`);
-      methods.push(await measured({ target, name, set, folder }, io));
+      methods.push(await measured({ target, name, set, folder, metric }, io));
     }
     const table = methodTable(methods, { seed: 1, reference, metric });
     const whole = table.sets.at(-1) as string;
@@ -101,9 +104,10 @@ export const tableCommand = defineCommand({
   },
 });
 
-/** The target's name without folder and ending; equal ones are counted. */
+/** The target's name without folder and ending, of several seeds that of the first; equal ones are counted. */
 function uniqueName(targets: readonly string[], index: number): string {
-  const short = (path: string): string => basename(path.replace(/\/+$/, "")).replace(/\.(ya?ml|json)$/, "");
+  const short = (path: string): string =>
+    basename((path.split(",")[0] as string).replace(/\/+$/, "")).replace(/\.(ya?ml|json)$/, "");
   const own = short(targets[index] as string);
   const before = targets.slice(0, index).filter((target) => short(target) === own).length;
   return before === 0 ? own : `${own}-${before + 1}`;
@@ -114,15 +118,23 @@ interface Task {
   readonly name: string;
   readonly set: readonly string[];
   readonly folder: string;
+  readonly metric: MetricName;
 }
 
 /** Measures a method, or says why not; one that is broken stops no other. Throws only when interrupted. */
 async function measured(task: Task, io: CommandIo): Promise<MeasuredMethod> {
-  const { name, target } = task;
+  const { name, target, metric } = task;
   try {
-    const result = target.endsWith(".json") ? await readResult(target) : await evaluated(task, io);
+    const targets = await pathsOf(target);
+    const seeds: EvaluationResult[] = [];
+    for (const [index, each] of targets.entries()) {
+      const own = { ...task, target: each, name: targets.length > 1 ? `${name}-seed-${index + 1}` : name };
+      seeds.push(each.endsWith(".json") ? await readResult(each) : await evaluated(own, io));
+    }
+    const result = acrossSeeds(seeds, { seed: 1, metric });
     const failure = result.summary.overall.n === 0 ? failureText(result) : undefined;
-    return failure === undefined ? { name, result } : { name, failure };
+    if (failure !== undefined) return { name, failure };
+    return { name, result, ...(seeds.length > 1 && { seeds }) };
   } catch (error) {
     if (io.signal.aborted)
       throw new InterruptedError(

@@ -80,7 +80,7 @@ export function legend({ metric, reference, missingReference }: MethodTable): st
   if (missingReference !== undefined)
     return `${score} Nothing is compared: ${missingReference} could not be measured.`;
   if (reference === undefined) return "No method was measured.";
-  return `${score} ▲ better, ▼ worse, ≈ not distinguishable from ${reference}: paired randomisation test over the same questions, Holm's correction over all cells, 0.05.`;
+  return `${score} ▲ better, ▼ worse, ≈ not distinguishable from ${reference}: paired randomisation test over the same questions (with several seeds a bootstrap over seeds and questions), Holm's correction over all cells, 0.05.`;
 }
 
 /** What the columns of cost hold. */
@@ -92,7 +92,7 @@ function capital(text: string): string {
 }
 
 /** What became of a method, in a sentence: every one that was asked for is accounted for. */
-export function account({ name, result, failure, unequal }: TableRow): string {
+export function account({ name, result, seeds, failure, unequal }: TableRow): string {
   if (result === undefined) return `${name}: not measured: ${failure ?? "unknown"}`;
   const { contract, summary } = result;
   const { temperature, topP, topK } = contract.sampling;
@@ -100,7 +100,8 @@ export function account({ name, result, failure, unequal }: TableRow): string {
   const warning =
     unequal.length === 0 ? "" : `; not comparable with the reference: ${unequal.join(", ")} differ`;
   const questions = `${summary.overall.n} question${summary.overall.n === 1 ? "" : "s"}`;
-  return `${name}: ${questions} of ${contract.split}, ${summary.overall.failed} failed; ${decoding}; k ${contract.k}; model ${contract.model.model}${warning}`;
+  const several = seeds === undefined ? "" : `means of ${seeds.length} seeds, `;
+  return `${name}: ${several}${questions} of ${contract.split}, ${summary.overall.failed} failed; ${decoding}; k ${contract.k}; model ${contract.model.model}${warning}`;
 }
 
 /** One line for each method and set, with a header (RFC 4180). */
