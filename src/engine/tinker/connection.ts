@@ -178,7 +178,9 @@ export class Connection {
       trouble.waitMs ?? 0,
       Math.min(longestWaitMs, backoffMs * 2 ** attempt) * (0.5 + world.random()),
     );
-    const isOver = trouble.isAway ? world.now() + waitMs - started > patienceMs : attempt >= retries;
+    // Once is tried again whatever the clock says: this process may have been asleep.
+    const isLate = attempt > 0 && world.now() + waitMs - started > patienceMs;
+    const isOver = trouble.isAway ? isLate : attempt >= retries;
     if (isOver) {
       const tried = `${attempt + 1} attempts in ${Math.round((world.now() - started) / 1000)} s`;
       throw this.error(call, `${trouble.what} (${tried})`, trouble.kind);

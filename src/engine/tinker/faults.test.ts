@@ -167,6 +167,20 @@ describe("a poll", () => {
   });
 });
 
+test("a process that slept through the patience asks once more", async () => {
+  const world = testWorld();
+  let calls = 0;
+  const connection = new Connection(tinkerOptions("http://127.0.0.1:9", { patienceMs: 20_000 }), {
+    ...world,
+    fetch: async () => {
+      if (calls++ > 0) return new Response("{}");
+      await world.sleep(600_000);
+      return new Response("", { status: 503 });
+    },
+  });
+  expect(await connection.call({ path: "asample", repeat: "always" })).toEqual({});
+});
+
 test("that a server is away is said once a minute, and a server that will not do it is not asked again", async () => {
   const notes: string[] = [];
   const world = testWorld();
