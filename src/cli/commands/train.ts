@@ -26,7 +26,7 @@ export const trainCommand = defineCommand({
     set: {
       type: "list",
       value: "KEY=VALUE",
-      doc: "Override of the recipe, such as seed=2; repeatable. With --resume: engine.url, retriever.url and how to wait for them.",
+      doc: "Override of the recipe, such as seed=2; repeatable. With --resume: URLs and how to wait only.",
     },
     "dry-run": { type: "flag", doc: "Print the recipe with every default filled in, and stop." },
   },
