@@ -50,6 +50,15 @@ describe("packing", () => {
     expect([...positions]).toEqual([0, 1, 2, 2, 3, 1]);
   });
 
+  test("goes on sharing where more sequences begin alike than one row may have places", () => {
+    const common = Array.from({ length: 70 }, (_, index) => Int32Array.from([5, 6, 7, 100 + index]));
+    expect(packSequences(common, 4).tokens).toHaveLength(3 * 3 + 70);
+    const inPairs = Array.from({ length: 70 }, (_, index) =>
+      Int32Array.from([5, 6, 100 + (index % 35), index]),
+    );
+    expect(packSequences(inPairs, 4).tokens).toHaveLength(2 * 3 + 35 + 70);
+  });
+
   test("is left out where it saves next to nothing", () => {
     const apart = [0, 1, 2].map((start) => Int32Array.from({ length: 50 }, (_, t) => start + t));
     expect(layTokens(apart, 50)).toEqual({

@@ -38,16 +38,20 @@ export function packSequences(sequences: readonly Int32Array[], time: number): P
     sequences.some(({ length }) => length > 0),
     "a micro-batch without tokens",
   );
+  const beginningOfPlace = findBeginnings(sequences, time);
   const rowOfPlace = new Int32Array(sequences.length * time);
   const rows: { readonly token: number; readonly position: number; readonly places: number[] }[] = [];
+  /** The newest row of each beginning. */
+  const rowOf: number[] = [];
   for (const [index, sequence] of sequences.entries()) {
-    const { other, length } = longestBeginning(sequence, sequences.slice(0, index));
     for (const [position, token] of sequence.entries()) {
       const place = index * time + position;
-      const shared = position < length ? (rowOfPlace[other * time + position] as number) : -1;
+      const beginning = beginningOfPlace[place] as number;
+      const shared = rowOf[beginning] ?? -1;
       const places = rows[shared]?.places;
       const row = places !== undefined && places.length < mostPlaces ? shared : rows.length;
       rowOfPlace[place] = row;
+      rowOf[beginning] = row;
       if (row === rows.length) rows.push({ token, position, places: [place] });
       else places?.push(place);
     }
@@ -61,6 +65,19 @@ export function packSequences(sequences: readonly Int32Array[], time: number): P
     repeated: repeated.length > 0 ? repeated : [{ row: 0, places: [rows[0]?.places[0] as number] }],
     sharedTokens: repeated.reduce((sum, { places }) => sum + places.length - 1, 0),
   };
+}
+
+/** A number for what each place ends (batch * time), from its sequence's start on: the same where the tokens are the same. */
+function findBeginnings(sequences: readonly Int32Array[], time: number): Int32Array {
+  const beginningOfPlace = new Int32Array(sequences.length * time);
+  let count = 0;
+  for (const [index, sequence] of sequences.entries()) {
+    const { other, length } = longestBeginning(sequence, sequences.slice(0, index));
+    for (let t = 0; t < sequence.length; t++)
+      beginningOfPlace[index * time + t] =
+        t < length ? (beginningOfPlace[other * time + t] as number) : count++;
+  }
+  return beginningOfPlace;
 }
 
 /** Which of the others begins like the sequence for longest, the first of equals. */
