@@ -37,6 +37,9 @@ describe("packing", () => {
         }
         const listed = repeated.reduce((sum, { places }) => sum + places.length - 1, 0);
         expect(listed).toBe(sharedTokens);
+        if (sharedTokens === 0) return;
+        const widest = Math.max(...repeated.map(({ places }) => places.length));
+        expect(repeated.length * widest).toBeLessThanOrEqual(2 * (repeated.length + sharedTokens));
       }),
     );
   });
@@ -54,9 +57,18 @@ describe("packing", () => {
     const common = Array.from({ length: 70 }, (_, index) => Int32Array.from([5, 6, 7, 100 + index]));
     expect(packSequences(common, 4).tokens).toHaveLength(3 * 3 + 70);
     const inPairs = Array.from({ length: 70 }, (_, index) =>
-      Int32Array.from([5, 6, 100 + (index % 35), index]),
+      Int32Array.from({ length: 52 }, (_, t) => (t < 50 ? t : t === 50 ? index % 35 : index)),
     );
-    expect(packSequences(inPairs, 4).tokens).toHaveLength(2 * 3 + 35 + 70);
+    expect(packSequences(inPairs, 52).tokens).toHaveLength(50 * 3 + 35 + 70);
+  });
+
+  test("makes rows of fewer places where most are of few", () => {
+    const inPairs = Array.from({ length: 32 }, (_, index) =>
+      Int32Array.from({ length: 128 }, (_, t) => (t < 20 ? t : 1000 + (index >> 1))),
+    );
+    const { tokens, repeated } = packSequences(inPairs, 128);
+    expect(tokens).toHaveLength(20 * 8 + 16 * 108);
+    expect(new Set(repeated.map(({ places }) => places.length))).toEqual(new Set([4, 2]));
   });
 
   test("is left out where it saves next to nothing", () => {

@@ -29,16 +29,14 @@ export interface Packing {
   readonly sharedTokens: number;
 }
 
-/** A row has no more places than this: gradients of its places are added up in a table as wide as its longest line. */
-const mostPlaces = 32;
-
 /** Packs sequences of at most `time` tokens, at least one with a token. */
 export function packSequences(sequences: readonly Int32Array[], time: number): Packing {
   assert(
     sequences.some(({ length }) => length > 0),
     "a micro-batch without tokens",
   );
-  const beginningOfPlace = findBeginnings(sequences, time);
+  const { beginningOfPlace, counts } = findBeginnings(sequences, time);
+  const mostPlaces = placesOfRow(counts);
   const rowOfPlace = new Int32Array(sequences.length * time);
   const rows: { readonly token: number; readonly position: number; readonly places: number[] }[] = [];
   /** The newest row of each beginning. */
@@ -67,17 +65,44 @@ export function packSequences(sequences: readonly Int32Array[], time: number): P
   };
 }
 
-/** A number for what each place ends (batch * time), from its sequence's start on: the same where the tokens are the same. */
-function findBeginnings(sequences: readonly Int32Array[], time: number): Int32Array {
+/**
+ * A number for what each place ends (batch * time), from its sequence's start on: the same where the tokens are the same;
+ * and how many places each of these beginnings has.
+ */
+function findBeginnings(
+  sequences: readonly Int32Array[],
+  time: number,
+): { readonly beginningOfPlace: Int32Array; readonly counts: readonly number[] } {
   const beginningOfPlace = new Int32Array(sequences.length * time);
-  let count = 0;
+  const counts: number[] = [];
   for (const [index, sequence] of sequences.entries()) {
     const { other, length } = longestBeginning(sequence, sequences.slice(0, index));
-    for (let t = 0; t < sequence.length; t++)
-      beginningOfPlace[index * time + t] =
-        t < length ? (beginningOfPlace[other * time + t] as number) : count++;
+    for (let t = 0; t < sequence.length; t++) {
+      const beginning = t < length ? (beginningOfPlace[other * time + t] as number) : counts.length;
+      beginningOfPlace[index * time + t] = beginning;
+      counts[beginning] = (counts[beginning] ?? 0) + 1;
+    }
   }
-  return beginningOfPlace;
+  return { beginningOfPlace, counts };
+}
+
+/**
+ * The most places of a row, where beginnings have so many. Gradients are added up in a table (`packing-graph.ts`) with a line
+ * for each row of several places, all as wide as the widest: of at most 32 places, and no more than half of it empty, so that
+ * it takes less memory than sharing saves (it has no part in `memory-estimate.ts`).
+ */
+function placesOfRow(counts: readonly number[]): number {
+  const most = counts.reduce((a, b) => Math.max(a, b));
+  for (let width = Math.min(32, most); width > 2; width--) {
+    let [lines, filled] = [0, 0];
+    for (const count of counts) {
+      const places = count % width === 1 ? count - 1 : count;
+      lines += Math.ceil(places / width);
+      filled += places;
+    }
+    if (lines * width <= 2 * filled) return width;
+  }
+  return 2;
 }
 
 /** Which of the others begins like the sequence for longest, the first of equals. */
