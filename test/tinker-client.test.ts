@@ -1,5 +1,5 @@
 /** Our client against our own server (`forager serve engine`), without a socket between them. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -162,27 +162,59 @@ test("a checkpoint holds the adapters as PEFT has them, which compute the same h
   expect(config.target_modules).toHaveLength(7);
 });
 
+/** What the server of the test keeps. */
+async function placesOn(base: string): Promise<string[]> {
+  const { fetch: ask } = await worldOfTest(base);
+  const answer = await ask(`${url}/api/v1/checkpoints`, { redirect: "manual" });
+  const { checkpoints } = JSON.parse(Buffer.from(await answer.arrayBuffer()).toString());
+  return checkpoints.map(({ checkpoint_id }: { checkpoint_id: string }) => checkpoint_id).sort();
+}
+
 test("a checkpoint that is given up goes from the server too, and nothing else does", async () => {
   const base = await makeBase(2);
-  const world = await worldOfTest(base);
-  const engine = await opened(base, { options: { rank: 4, downloadAdapters: true } });
+  const folder = await mkdtemp(join(scratch, "given-up-"));
+  const engine = await opened(base, { run: folder, options: { rank: 4, downloadAdapters: true } });
   onTestFinished(() => engine.close());
   await engine.forwardBackward(batch, { type: "crossEntropy" });
   await engine.step(adam);
-  const places = async (): Promise<string[]> => {
-    const answer = await world.fetch(`${url}/api/v1/checkpoints`, { redirect: "manual" });
-    const { checkpoints } = JSON.parse(Buffer.from(await answer.arrayBuffer()).toString());
-    return checkpoints.map(({ checkpoint_id }: { checkpoint_id: string }) => checkpoint_id).sort();
-  };
-  const folder = await mkdtemp(join(scratch, "given-up-"));
   await engine.save(join(folder, "1"));
   await engine.resetOptimizer();
   await engine.save(join(folder, "2"));
-  const [first, ...more] = await places();
+  const [first, ...more] = await placesOn(base);
   expect([first, more.length]).toEqual(["weights/checkpoint-1", 1]);
   await engine.discard(join(folder, "1"));
-  expect(await places()).toEqual(more);
+  expect(await placesOn(base)).toEqual(more);
   await engine.load(join(folder, "2"));
   await expect(engine.load(join(folder, "1"))).rejects.toThrow("does not have");
   await engine.discard(join(folder, "1"));
+});
+
+test("a copy of a run, or one that was put in its place, leaves on the server what the run saved", async () => {
+  const base = await makeBase(2);
+  const folder = await mkdtemp(join(scratch, "copied-"));
+  const [run, copy] = [join(folder, "run"), join(folder, "copy")];
+  const openedFor = async (of: string): Promise<TinkerEngine> => {
+    const engine = await opened(base, { run: of, options: { rank: 4 } });
+    onTestFinished(() => engine.close());
+    return engine;
+  };
+  await mkdir(run);
+  const saving = await openedFor(run);
+  await saving.save(join(run, "1"));
+  await cp(run, copy, { recursive: true, preserveTimestamps: true });
+  const copied = await openedFor(copy);
+  await copied.discard(join(copy, "1"));
+  expect(await placesOn(base)).toEqual(["weights/checkpoint-1"]);
+  await copied.save(join(copy, "2"));
+  await copied.discard(join(copy, "2"));
+  await copied.load(join(copy, "1"));
+  await rename(run, join(folder, "aside"));
+  await cp(copy, run, { recursive: true });
+  await saving.discard(join(run, "1"));
+  expect(await placesOn(base)).toEqual(["weights/checkpoint-1"]);
+  await rm(run, { recursive: true });
+  await rename(join(folder, "aside"), run);
+  const resumed = await openedFor(run);
+  await resumed.discard(join(run, "1"));
+  expect(await placesOn(base)).toEqual([]);
 });

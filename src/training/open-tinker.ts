@@ -17,7 +17,10 @@ import type { Watcher } from "./hub-settings.ts";
 import { processWorld } from "./world.ts";
 
 export interface TinkerSetting extends Watcher {
-  /** The run folder, which may not be there yet: names of models to unload after a crash are kept in it. */
+  /**
+   * The run folder, which may not be there yet: names of models to unload after a crash are kept in it, and what its checkpoints
+   * hold on the server is its own.
+   */
   readonly folder?: string;
   /** False: nothing will be trained, so that the server is not probed. */
   readonly isTraining?: boolean;
@@ -66,6 +69,7 @@ export async function openTinker(
       contextLength,
       ...wanted,
       location,
+      run: folder,
       probe: verdict,
       note,
     });

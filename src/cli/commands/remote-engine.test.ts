@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runForTest, type TestRun } from "../../../test/run-cli.ts";
 import { tinyEngine } from "../../engine/engine.fixture.ts";
+import { readRemoteCheckpoint, runIdentity } from "../../engine/tinker/remote-checkpoint.ts";
 import { deadUrl } from "../../shared/server.fixture.ts";
 import { type Started, startServe } from "./serve.fixture.ts";
 
@@ -56,6 +57,9 @@ test("the smoke recipe trains, with the server's model and tokenizer and a probe
   for (const row of rows.slice(0, 3)) expect(row["gradient/norm"]).toBeGreaterThan(0);
   for (const row of rows.slice(3)) expect(row["parity/maxLogprobDifference"] ?? 0).toBeLessThan(1e-3);
   expect(await readdir(at("run"))).not.toContain("remote-models.json");
+  expect(await readRemoteCheckpoint(at("run/checkpoints/5"))).toMatchObject({
+    run: await runIdentity(at("run")),
+  });
 });
 
 test("its run is evaluated on the server, and resumed where it is over already", async () => {

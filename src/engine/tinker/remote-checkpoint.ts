@@ -1,8 +1,10 @@
 /** A checkpoint of a model elsewhere: a small file that says where the server keeps its weights and moments. */
+import { realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { CheckpointError, EngineError } from "../../errors.ts";
-import { exists, writeFileAtomic } from "../../shared/files.ts";
+import { exists, fileError, writeFileAtomic } from "../../shared/files.ts";
+import { sha256 } from "../../shared/hash.ts";
 import { readJson } from "../read-json.ts";
 import { readAnswer } from "./answers.ts";
 import type { Connection } from "./connection.ts";
@@ -19,6 +21,8 @@ const schema = z.strictObject({
   rank: z.int().nonnegative(),
   /** Whether a step was taken, so that the optimiser's moments are worth something. */
   hasMoments: z.boolean(),
+  /** The `runIdentity` of the run that saved it; absent: it belongs to none, and nobody removes it from the server. */
+  run: z.exactOptional(z.string()),
 });
 export type RemoteCheckpoint = z.infer<typeof schema>;
 
@@ -55,6 +59,34 @@ export async function readCheckpoint(
         `${join(folder, remoteCheckpointFile)} is of another model: its ${field} is ${saved[field]}, the engine's ${model[field]}; use the recipe it was made with`,
       );
   return saved;
+}
+
+/**
+ * Who a run folder is: its place, with its number and its birth on the disk. A copy, also one in the same place on another machine,
+ * is somebody else, whatever files it holds. Throws `FileError`.
+ */
+export async function runIdentity(folder: string): Promise<string> {
+  try {
+    const { ino, birthtimeNs } = await stat(folder, { bigint: true });
+    return sha256(`${await realpath(folder)} ${ino} ${birthtimeNs}`);
+  } catch (cause) {
+    throw fileError(`cannot read ${folder}`, cause);
+  }
+}
+
+/**
+ * Removes from the server what the checkpoint in `folder` keeps there, if it lies at this server and the run in the folder `run`
+ * saved it: that of another run, such as the one this is a copy of, may be needed there. Throws `CheckpointError`, `FileError`.
+ */
+export async function discardOwn(
+  connection: Connection,
+  folder: string,
+  run: string | undefined,
+): Promise<void> {
+  if (run === undefined || !(await isRemoteCheckpoint(folder))) return;
+  const saved = await readRemoteCheckpoint(folder);
+  if (saved.url === connection.url && saved.run === (await runIdentity(run)))
+    await removeOnServer(connection, saved.path);
 }
 
 /**

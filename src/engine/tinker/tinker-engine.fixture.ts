@@ -23,6 +23,7 @@ export interface EngineSetting {
   readonly world?: NetworkWorld;
   readonly note?: string;
   readonly baseModel?: string;
+  readonly run?: string;
 }
 
 /** An engine with a fresh model on the server at `url`. */
@@ -34,6 +35,7 @@ export async function openTinkerEngine(url: string, setting: EngineSetting = {})
     world = { ...testWorld(), fetch: sharedFetch },
     note,
     baseModel = "tiny",
+    run,
   } = setting;
   const parsed = tinkerOptions(url, { profile, ...options });
   const session = await Session.open(new Connection(parsed, world), {
@@ -46,6 +48,7 @@ export async function openTinkerEngine(url: string, setting: EngineSetting = {})
     contextLength: 640,
     baseModel,
     rank: parsed.rank,
+    run,
     location: { base_model_name_or_path: "tiny", revision: null },
   });
 }

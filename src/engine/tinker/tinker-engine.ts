@@ -24,11 +24,11 @@ import { carriedBatch, directBatch, isDirect } from "./loss-plan.ts";
 import { reportOf } from "./loss-report.ts";
 import { optimStep } from "./optim-step.ts";
 import {
-  isRemoteCheckpoint,
+  discardOwn,
   readCheckpoint,
-  readRemoteCheckpoint,
   removeOnServer,
   requireOnServer,
+  runIdentity,
   writeCheckpoint,
 } from "./remote-checkpoint.ts";
 import { computeLogprobs, logprobRows, modelReference, snapshotReference } from "./remote-logprobs.ts";
@@ -47,6 +47,8 @@ export interface TinkerParts {
   readonly rank: number;
   /** Where the base lies for whoever loads the adapters elsewhere. */
   readonly location: BaseLocation;
+  /** Folder of the run that is trained, whose checkpoints are its own to discard; absent: there is none. */
+  readonly run?: string | undefined;
   /** What the probe found, for the contract of the run; absent: it was not asked. */
   readonly probe?: object | undefined;
   /** Told at the end what went wrong and was made up for. */
@@ -217,7 +219,7 @@ export class TinkerEngine implements Engine {
   }
 
   async save(folder: string): Promise<void> {
-    const { baseModel, rank, location } = this.#parts;
+    const { baseModel, rank, location, run } = this.#parts;
     const { profile, url, options } = this.#connection;
     const path = await this.#saveWeights("checkpoint");
     if (options.downloadAdapters && profile.archive !== "none" && rank > 0) {
@@ -235,13 +237,12 @@ export class TinkerEngine implements Engine {
       baseModel,
       rank,
       hasMoments: this.#hasMoments,
+      ...(run !== undefined && { run: await runIdentity(run) }),
     });
   }
 
   async discard(folder: string): Promise<void> {
-    if (!(await isRemoteCheckpoint(folder))) return;
-    const { path, url } = await readRemoteCheckpoint(folder);
-    if (url === this.#connection.url) await removeOnServer(this.#connection, path);
+    await discardOwn(this.#connection, folder, this.#parts.run);
   }
 
   async load(folder: string): Promise<void> {
