@@ -27,6 +27,28 @@ describe("a recipe that is right", () => {
   });
 });
 
+describe("the recipe that a run keeps", () => {
+  test("folds marks where it records no folding, as before there was a choice", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "forager-run-recipe-"));
+    const path = join(folder, "recipe.yaml");
+    const foldingOf = async (text: string, ...overrides: string[]): Promise<unknown> => {
+      await writeFile(path, text);
+      const { retriever } = await loadRecipe(path, { overrides });
+      return retriever.type === "bm25" ? retriever.folding : retriever.type;
+    };
+    const resolved = resolvedYaml(parse(yaml));
+    expect(resolved).toContain("  folding: letters\n");
+    const before = resolved.replace("  folding: letters\n", "");
+    expect(await foldingOf(before)).toBe("letters");
+    await writeFile(join(folder, "contract.json"), "{}");
+    expect(await foldingOf(before)).toBe("marks");
+    expect(await foldingOf(resolved)).toBe("letters");
+    expect(await foldingOf(before, "retriever.folding=letters")).toBe("letters");
+    expect(await foldingOf(resolvedYaml(parse(files)))).toBe("index");
+    await rm(folder, { recursive: true });
+  });
+});
+
 describe("overrides", () => {
   test.each([
     ["seed=3", { seed: 3 }],

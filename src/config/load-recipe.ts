@@ -7,12 +7,13 @@
  * from anywhere. Whether the files exist is not looked at here.
  */
 import { readFile } from "node:fs/promises";
-import { dirname, isAbsolute, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { findBenchmark } from "../corpus/benchmarks.ts";
 import { findKnownModel } from "../engine/known-models.ts";
 import { ConfigError } from "../errors.ts";
-import { fileError } from "../shared/files.ts";
+import { recordedFoldingSchema } from "../retrieval/lexical/fold.ts";
+import { exists, fileError } from "../shared/files.ts";
 import { valueAt } from "./explain-issue.ts";
 import { applyOverrides } from "./overrides.ts";
 import { type Recipe, recipeSchema } from "./recipe.ts";
@@ -26,7 +27,10 @@ export interface LoadOptions {
   readonly folder?: string;
 }
 
-/** Reads and checks the recipe at `path`. Throws `ConfigError`, or `FileError` when it cannot be read. */
+/**
+ * Reads and checks the recipe at `path`. What the `recipe.yaml` of a run folder does not record is as it was before there
+ * was a choice. Throws `ConfigError`, or `FileError` when it cannot be read.
+ */
 export async function loadRecipe(path: string, options: LoadOptions = {}): Promise<Recipe> {
   let text: string;
   try {
@@ -34,12 +38,24 @@ export async function loadRecipe(path: string, options: LoadOptions = {}): Promi
   } catch (cause) {
     throw fileError(`cannot read the recipe ${path}`, cause);
   }
-  return parseRecipe(text, { ...options, file: path });
+  return parseRecipe(text, { ...options, file: path, isOfRun: await isRecipeOfRun(path) });
 }
 
-/** Checks the YAML `text` of a recipe; `file` names it in errors and is the base of its relative paths. */
-export function parseRecipe(text: string, options: LoadOptions & { readonly file: string }): Recipe {
-  const { file, overrides = [], folder = "." } = options;
+/** Whether it is the resolved recipe that a run folder keeps (`reporting/run-folder.ts`). */
+async function isRecipeOfRun(path: string): Promise<boolean> {
+  return basename(path) === "recipe.yaml" && (await exists(join(dirname(path), "contract.json")));
+}
+
+export interface ParseOptions extends LoadOptions {
+  /** Names the recipe in errors, and is the base of its relative paths. */
+  readonly file: string;
+  /** Whether it is the resolved recipe that a run keeps; default: no. */
+  readonly isOfRun?: boolean;
+}
+
+/** Checks the YAML `text` of a recipe. */
+export function parseRecipe(text: string, options: ParseOptions): Recipe {
+  const { file, overrides = [], folder = ".", isOfRun = false } = options;
   const source = parseYaml(text, file);
   if (source.value === null || source.value === undefined)
     throw new ConfigError(`${file}: the recipe is empty; start from one in recipes/`);
@@ -47,7 +63,7 @@ export function parseRecipe(text: string, options: LoadOptions & { readonly file
     throw new ConfigError(`${file}:1: a recipe is a mapping of keys to values, such as "seed: 1"`);
   const home = dirname(resolve(file));
   const here = resolve(folder);
-  const written = withAbsolutePaths(source.value, {
+  const written = withAbsolutePaths(isOfRun ? withRecordedFolding(source.value) : source.value, {
     folder: home,
     data: dataFolder(source.value, overrides, { home, here }) ?? home,
   });
@@ -59,6 +75,15 @@ export function parseRecipe(text: string, options: LoadOptions & { readonly file
       overridePlace(applied, path) ??
       (valueAt(written, path) === undefined ? overrideBelow(applied, path) : undefined) ??
       `${file}:${source.lineOf(path)}`,
+  );
+}
+
+/** A run that records no folding of its words folds marks. */
+function withRecordedFolding(recipe: unknown): unknown {
+  return changeAt(recipe, ["retriever"], (retriever) =>
+    (retriever as { readonly type?: unknown } | null)?.type === "bm25"
+      ? { folding: recordedFoldingSchema.parse(undefined), ...(retriever as object) }
+      : retriever,
   );
 }
 

@@ -1,5 +1,5 @@
 /** One tiny training and everything that can be done with its run folder, in this process. */
-import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { access, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -67,6 +67,23 @@ describe("train", () => {
   test("writes the resolved recipe, overrides included", async () => {
     const text = await readFile(at("run/recipe.yaml"), "utf8");
     expect(parseRecipe(text, { file: "recipe.yaml" })).toMatchObject({ name: "tiny", seed: 4 });
+    expect(text).toContain("  folding: letters\n");
+  });
+
+  test("a run that records no folding is scored with an index that folds marks, as it was trained", async () => {
+    await cp(at("run"), at("before-folding"), { recursive: true });
+    const text = await readFile(at("run/recipe.yaml"), "utf8");
+    await writeFile(at("before-folding/recipe.yaml"), text.replace("  folding: letters\n", ""));
+    const scored = await runForTest(
+      "eval",
+      at("before-folding"),
+      "--out",
+      at("before-folding.json"),
+      "--json",
+    );
+    expect(scored.code).toBe(0);
+    const { contract } = JSON.parse(await readFile(at("before-folding.json"), "utf8"));
+    expect(contract.retriever.parameters).not.toHaveProperty("folding");
   });
 
   test("--dry-run prints the resolved recipe and makes nothing", async () => {
