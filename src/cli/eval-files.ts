@@ -6,7 +6,7 @@ import { writeJsonLines } from "../reporting/json-lines.ts";
 import { toStored } from "../reporting/trajectory-record.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
 import { BudgetSpentError, budgetSpent } from "../shared/budget.ts";
-import { writeFileAtomic } from "../shared/files.ts";
+import { exists, writeFileAtomic } from "../shared/files.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { evaluationRecords, rankingRecords, storeEvaluation } from "../training/store-trajectories.ts";
 import type { CommandIo } from "./command.ts";
@@ -31,7 +31,9 @@ export async function resultFile(
   const path = out ?? join((run as NonNullable<typeof run>).path, "evaluation", `${name}.json`);
   await requireNewPath(path, "choose another file with --out");
   if (out === undefined) return { path, name };
-  await requireNewPath(trajectoriesBeside(path), "choose another file with --out");
+  // Trajectories beside kept episodes are of an evaluation that ended before its result was written.
+  if (!(await exists(keptBeside(path))))
+    await requireNewPath(trajectoriesBeside(path), "choose another file with --out");
   return { path };
 }
 
@@ -74,10 +76,15 @@ interface Unfinished {
   readonly finished: readonly Trajectory[];
   readonly file: ResultFile | undefined;
   readonly name: string;
+  /** Whether the same command goes on from here. */
+  readonly isKept: boolean;
 }
 
 /** Writes the trajectories that a spent budget left behind, and says where; other errors are thrown as they are. */
-export async function keepFinished(error: unknown, { finished, file, name }: Unfinished): Promise<never> {
+export async function keepFinished(
+  error: unknown,
+  { finished, file, name, isKept }: Unfinished,
+): Promise<never> {
   const spent = budgetSpent(error);
   if (spent === undefined) throw error;
   const done = `${spent.message}; ${finished.length} questions of ${name} were finished`;
@@ -90,9 +97,6 @@ export async function keepFinished(error: unknown, { finished, file, name }: Unf
   const path = unfinishedBeside(file.path);
   const records = finished.map((trajectory) => toStored({ stage: "", step: 0, trajectory }));
   await writeJsonLines(path, records);
-  throw new BudgetSpentError(
-    spent.code,
-    `${done}, their trajectories are in ${path}; the same command goes on behind them`,
-    spent.spent,
-  );
+  const next = isKept ? "the same command goes on behind them" : "a command with --out could be gone on with";
+  throw new BudgetSpentError(spent.code, `${done}, their trajectories are in ${path}; ${next}`, spent.spent);
 }

@@ -1,18 +1,18 @@
 /**
- * The episodes of an evaluation on disk, each written when it has ended, so that one that was interrupted goes on and one of
- * which some failed asks those alone again. A line holds the hash of what its episode depends on; the first evaluation with
- * another hash begins the file anew.
+ * The episodes of an evaluation on disk, each written when it has ended and once more when it is judged, so that one that was interrupted goes on and one of
+ * which some failed asks those alone again. A line holds the hash of what its episode depends on; lines of another hash stay,
+ * untouched, until the result is stored.
  */
-import { readdir, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { z } from "zod";
-import type { ServedModel } from "../config/model-source-options.ts";
 import { questionKey } from "../corpus/question.ts";
+import { FileError } from "../errors.ts";
 import type { KeptEpisodes } from "../evaluation/evaluate.ts";
-import { appendJsonLines, readJsonLines, repairJsonLines, writeJsonLines } from "../reporting/json-lines.ts";
+import { appendJsonLines, readJsonLines, repairJsonLines } from "../reporting/json-lines.ts";
 import { fromStored, storedTrajectorySchema, toStored } from "../reporting/trajectory-record.ts";
 import type { Trajectory } from "../rollout/trajectory.ts";
-import { exists } from "../shared/files.ts";
+import { fileError, makeFolder } from "../shared/files.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
 
 const lineSchema = z.object({
@@ -21,67 +21,68 @@ const lineSchema = z.object({
   /** Calls of a ranker, where there is one. */
   rankings: z.exactOptional(z.array(storedTrajectorySchema)),
 });
+type Line = z.infer<typeof lineSchema>;
 
 export interface EpisodesFile extends KeptEpisodes {
-  /** Waits until everything is on the disk. Throws `FileError`. */
+  /** Waits until everything is on the disk; what cannot be written is said alone, since no score depends on it. */
   close(): Promise<void>;
   /** For an evaluation whose result is stored. */
   remove(): Promise<void>;
 }
 
 /**
- * The episodes in `file`, which need not exist, of a model that `model` names; they are those of its files as they are now.
- * Loading throws `FileError` and `DataFormatError`.
+ * The episodes in `file`, which need not exist, nor its folder, of models with `stamp` (`modelStamp`). Loading throws
+ * `FileError` and `DataFormatError`.
  */
-export function episodesFile(file: string, model: string | ServedModel): EpisodesFile {
+export function episodesFile(
+  file: string,
+  { stamp, note }: { readonly stamp: string; readonly note: (text: string) => void },
+): EpisodesFile {
   let setting = "";
+  const unwritten: Line[] = [];
   let written: Promise<void> = Promise.resolve();
+  const write = async (): Promise<void> => {
+    const count = unwritten.length;
+    await appendJsonLines(file, unwritten.slice(0, count));
+    unwritten.splice(0, count);
+  };
+  // What failed may have left half a line.
+  const writeAgain = async (): Promise<void> => {
+    await repairJsonLines(file);
+    await write();
+  };
   return {
     load: async (asked) => {
-      setting = sha256(canonicalJson([asked, await stampOf(model)]));
+      setting = sha256(canonicalJson([asked, stamp]));
+      await makeFolder(dirname(file)).catch((cause: unknown) => {
+        throw fileError(`cannot write ${file}`, cause);
+      });
       await repairJsonLines(file);
       const lines = await readJsonLines(file, lineSchema);
       const own = lines.filter((line) => line.setting === setting);
-      if (own.length < lines.length) await writeJsonLines(file, own);
+      if (own.length < lines.length) note(passedOver(file, lines.length - own.length));
       return new Map(own.map(fromLine).map((trajectory) => [questionKey(trajectory.question), trajectory]));
     },
     add: (trajectory) => {
-      const line = toLine(setting, trajectory);
-      written = written.then(() => appendJsonLines(file, [line]));
+      unwritten.push(toLine(setting, trajectory));
+      written = written.then(write, writeAgain);
       // Told by `close`.
       written.catch(() => undefined);
     },
-    close: async () => await written,
+    close: async () => {
+      try {
+        await written.catch(writeAgain);
+      } catch (error) {
+        if (!(error instanceof FileError)) throw error;
+        note(`${unwritten.length} episodes are not kept for another call: ${error.message}`);
+      }
+    },
     remove: async () => await rm(file, { force: true }),
   };
 }
 
-/** Names, sizes and times of a model's files, or how a served one is asked; empty for a name that is no path. */
-async function stampOf(model: string | ServedModel): Promise<readonly string[]> {
-  if (typeof model !== "string") return [canonicalJson(askedHow(model))];
-  if (!(await exists(model))) return [];
-  const isFolder = (await stat(model)).isDirectory();
-  const paths = isFolder ? (await readdir(model)).sort().map((name) => join(model, name)) : [model];
-  const stamps = paths.map(async (path) => {
-    const { size, mtimeMs } = await stat(path);
-    return `${path} ${size} ${mtimeMs}`;
-  });
-  return await Promise.all(stamps);
-}
-
-/** What completions depend on: neither budget and price nor what is done about failures. */
-function askedHow(model: ServedModel): unknown {
-  if (model.type === "replay") return model;
-  const {
-    budget: _,
-    price: __,
-    retries: ___,
-    backoffMs: ____,
-    timeoutMs: _____,
-    concurrency: ______,
-    ...how
-  } = model;
-  return how;
+function passedOver(file: string, count: number): string {
+  return `${count} episodes in ${file} are of another recipe, other data, models or version and are not taken; they are removed when this result is written, stop now and choose another place to keep them`;
 }
 
 /** `kept` whose loaded episodes are added to `finished`, as those that end now are by the evaluation. */
@@ -96,13 +97,13 @@ export function tellingOf(kept: KeptEpisodes, finished: Trajectory[]): KeptEpiso
   };
 }
 
-function toLine(setting: string, trajectory: Trajectory): z.infer<typeof lineSchema> {
+function toLine(setting: string, trajectory: Trajectory): Line {
   const stored = (each: Trajectory) => toStored({ stage: "", step: 0, trajectory: each });
   const { rankings } = trajectory;
   return { setting, episode: stored(trajectory), ...(rankings && { rankings: rankings.map(stored) }) };
 }
 
-function fromLine({ episode, rankings }: z.infer<typeof lineSchema>): Trajectory {
+function fromLine({ episode, rankings }: Line): Trajectory {
   return {
     ...fromStored(episode).trajectory,
     ...(rankings && { rankings: rankings.map((ranking) => fromStored(ranking).trajectory) }),

@@ -34,6 +34,8 @@ export interface JudgingParts {
       readonly withBaselines: boolean;
       readonly signal?: AbortSignal | undefined;
       readonly now?: (() => number) | undefined;
+      /** Told each that has an assessment as soon as it has. */
+      readonly onAssessed?: ((trajectory: Trajectory) => void) | undefined;
     },
   ): Promise<Trajectory[]>;
 }
@@ -77,7 +79,7 @@ export interface EvaluateInput {
 export interface KeptEpisodes {
   /** By question key, those that were kept under the same setting: a hash of everything that they depend on. */
   load(setting: string): Promise<ReadonlyMap<string, Trajectory>>;
-  /** Keeps an episode that the world did not fail. */
+  /** Keeps an episode that the world did not fail, in place of the same one without its assessment. */
   add(trajectory: Trajectory): void;
 }
 
@@ -122,9 +124,7 @@ export async function evaluate(input: EvaluateInput): Promise<Evaluation> {
   signal?.throwIfAborted();
   const billedForAnswers = billed();
   const billedBefore = billedEarlier(billedForAnswers, { earlier, played });
-  const trajectories = input.planner
-    ? await input.planner.assess(played, { withBaselines: isPlanner, signal, now })
-    : played;
+  const trajectories = await assessed(played, input);
   const items = scoreAll(trajectories, plus(billedForAnswers, billedBefore));
   const cost = costOf(trajectories, plus(billed(), billedBefore));
   const selective = riskCoverage(items);
@@ -159,6 +159,23 @@ async function playAll(
     played: questions.map((question) => all.get(questionKey(question)) as Trajectory),
     earlier: [...known.values()],
   };
+}
+
+/** The trajectories judged, where anybody judges; a kept one may be already. */
+async function assessed(
+  played: readonly Trajectory[],
+  { planner, environment, kept, signal, now }: EvaluateInput,
+): Promise<readonly Trajectory[]> {
+  if (planner === undefined) return played;
+  const unjudged = played.filter(({ assessment }) => assessment === undefined);
+  const judged = await planner.assess(unjudged, {
+    withBaselines: environment.mode === "planner",
+    signal,
+    now,
+    onAssessed: (trajectory) => kept?.add(trajectory),
+  });
+  const byGroup = new Map(judged.map((trajectory) => [trajectory.group, trajectory]));
+  return played.map((trajectory) => byGroup.get(trajectory.group) ?? trajectory);
 }
 
 /** What searches of earlier episodes were billed, at the price a query that those of now had; 0 where there is none to tell it. */

@@ -83,6 +83,8 @@ export class Assessor {
       readonly withBaselines: boolean;
       readonly signal?: AbortSignal | undefined;
       readonly now?: (() => number) | undefined;
+      /** Told each that has an assessment as soon as it has. */
+      readonly onAssessed?: ((trajectory: Trajectory) => void) | undefined;
     },
   ): Promise<Trajectory[]> {
     const tasks = trajectories.map(
@@ -94,7 +96,9 @@ export class Assessor {
   async #assessOrMark(trajectory: Trajectory, options: AssessOptions): Promise<Trajectory> {
     if (isInfrastructureFailure(trajectory.stopReason)) return trajectory;
     try {
-      return { ...trajectory, assessment: await this.#assess(trajectory, options) };
+      const assessed = { ...trajectory, assessment: await this.#assess(trajectory, options) };
+      options.onAssessed?.(assessed);
+      return assessed;
     } catch (error) {
       if (options.signal.aborted || isBudgetSpent(error)) throw error;
       const { message } = error as Error;
@@ -192,4 +196,5 @@ interface AssessOptions {
   readonly withBaselines: boolean;
   readonly signal: AbortSignal;
   readonly now?: (() => number) | undefined;
+  readonly onAssessed?: ((trajectory: Trajectory) => void) | undefined;
 }

@@ -11,6 +11,7 @@ import { followRun } from "../eval-follow.ts";
 import { score } from "../eval-scoring.ts";
 import { episodesFile, tellingOf } from "../kept-episodes.ts";
 import { resultNote } from "../live-view.ts";
+import { modelStamp } from "../model-stamps.ts";
 import { findModel, type SourceOptions } from "../open-model.ts";
 import { plannerJson, plannerText } from "../planner-text.ts";
 import { askedText, costText, failureText, resultJson, resultTable, searchUseText } from "../result-text.ts";
@@ -90,9 +91,14 @@ export const evalCommand = defineCommand({
       options["k-from"] === undefined ? found : await withPassagesOf(found, options["k-from"], io);
     const file = await resultFile(source, options.out, io);
     const finished: Trajectory[] = [];
-    const kept = options.out === undefined ? undefined : episodesFile(keptBeside(options.out), source.model);
+    const kept =
+      options.out === undefined
+        ? undefined
+        : episodesFile(keptBeside(options.out), { stamp: await modelStamp(source), note: io.note });
     const scored = await score(source, options, { io, finished, kept: kept && tellingOf(kept, finished) })
-      .catch((error: unknown) => keepFinished(error, { finished, file, name: target }))
+      .catch((error: unknown) =>
+        keepFinished(error, { finished, file, name: target, isKept: kept !== undefined }),
+      )
       .finally(() => kept?.close());
     const { result } = scored;
     if (file !== undefined) await writeResult(file, source, scored);

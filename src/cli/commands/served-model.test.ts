@@ -160,6 +160,37 @@ describe("eval", () => {
     expect((await readdir(folder)).filter((name) => /^poor\..*(kept|unfinished)/.test(name))).toEqual([]);
   });
 
+  test("keeps its episodes in a folder that is not there yet, and goes on where the trajectories are written already", async () => {
+    const server = await searchingServer();
+    const recipe = await recipeFor("deep", served(server.url, { budget: { maxCalls: 9 }, concurrency: 2 }));
+    const call = ["eval", recipe, "--out", at("results/deep.json"), "--json"];
+    expect((await runForTest(...call)).code).toBe(1);
+    // As a kill between trajectories and result leaves them.
+    await writeFile(at("results/deep.trajectories.jsonl"), "");
+    expect(await runForTest(...call)).toMatchObject({ code: 0, json: { n: 8, failed: 0 } });
+    expect(server.requests).toHaveLength(9 + 8);
+    expect((await readdir(at("results"))).sort()).toEqual(["deep.json", "deep.trajectories.jsonl"]);
+  });
+
+  test("judges the rest alone when the budget of the judge was spent", async () => {
+    const server = await searchingServer();
+    const usage = { prompt_tokens: 10, completion_tokens: 1 };
+    const yes = { message: { role: "assistant", content: "yes" }, finish_reason: "stop" };
+    const judge = await startServer(() => ({ json: { choices: [yes], usage } }));
+    const recipe = await recipeFor("judged", served(server.url));
+    const model = JSON.stringify(served(judge.url, { budget: { maxCalls: 5 } }));
+    const call = ["eval", recipe, "--out", at("judged.json"), "--json", "--set"];
+    const judging = `evaluation.judge={ type: model, rule: coverExactMatch, model: ${model} }`;
+    const stopped = await runForTest(...call, judging);
+    expect([stopped.code, judge.requests.length]).toEqual([1, 5]);
+    expect(stopped.stderr).toMatch(/8 questions of \S+ were finished.*the same command goes on behind them/);
+    const judged = await runForTest(...call, judging);
+    expect(judged).toMatchObject({ code: 0, json: { n: 8 } });
+    expect([server.requests.length, judge.requests.length]).toEqual([16, 8]);
+    const { summary, cost } = await resultAt(at("judged.json"));
+    expect([summary.overall.score?.mean, cost?.parts?.judge?.calls]).toEqual([1, 8]);
+  });
+
   test("asks under all conditions of --decompose within one budget", async () => {
     const server = await searchingServer();
     const recipe = await recipeFor("split", served(server.url, { budget: { maxCalls: 20 } }));

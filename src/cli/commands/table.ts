@@ -21,6 +21,7 @@ import { writeResult } from "../eval-files.ts";
 import { score } from "../eval-scoring.ts";
 import { episodesFile } from "../kept-episodes.ts";
 import { metricOf } from "../metric-option.ts";
+import { modelStamp } from "../model-stamps.ts";
 import { findModel } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
 import { failureText } from "../result-text.ts";
@@ -171,7 +172,7 @@ async function evaluated({ target, name, set, folder }: Task, io: CommandIo): Pr
     io.note(`${name} is asked again what failed: ${failed} of ${n + failed} questions`);
   }
   for (const old of [path, keyPath, at("trajectories.jsonl")]) await rm(old, { force: true });
-  const kept = episodesFile(keptPath, model);
+  const kept = episodesFile(keptPath, { stamp: await modelStamp(source), note: io.note });
   try {
     const scored = await score(source, { questions: [] }, { io, finished: [], kept });
     await writeResult({ path }, source, scored);
