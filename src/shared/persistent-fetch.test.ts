@@ -1,3 +1,5 @@
+import type { ServerResponse } from "node:http";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { FetchReply } from "./network-world.ts";
 import { persistentFetch } from "./persistent-fetch.ts";
@@ -23,7 +25,7 @@ test("a call has method, headers and body, a reply status, headers and body", as
   expect([reply.headers.get("Retry-After"), reply.headers.get("none")]).toEqual(["7", null]);
   expect(await textOf(reply)).toBe("é".repeat(100_000));
   const [seen] = server.requests;
-  const headers = { "x-key": "k", "user-agent": "forager" };
+  const headers = { "x-key": "k", "user-agent": "forager", "accept-encoding": "identity" };
   expect(seen).toMatchObject({ method: "POST", path: "/x?y=1", body: { a: 1 }, headers });
 });
 
@@ -45,6 +47,70 @@ test("a redirection is an answer like any other", async () => {
   const reply = await persistentFetch()(server.url, { redirect: "manual" });
   expect([reply.status, reply.headers.get("location")]).toEqual([302, "/elsewhere"]);
   expect(server.requests).toHaveLength(1);
+});
+
+describe("a reply that is compressed although nobody asked for it", () => {
+  const text = "répété ".repeat(50_000);
+  /** What a proxy sends: the length is that of the compressed body. */
+  const compressed = (coding: string, body: Buffer) => () => (response: ServerResponse) => {
+    response.writeHead(200, { "content-encoding": coding, "content-length": body.byteLength });
+    response.end(body);
+  };
+
+  test.each([
+    ["gzip", gzipSync(text)],
+    ["X-GZIP", gzipSync(text)],
+    ["deflate", deflateSync(text)],
+    ["br", brotliCompressSync(text)],
+    ["identity", Buffer.from(text)],
+  ])("with %s is read as it was meant, over one connection", async (coding, body) => {
+    const ports = new Set<number | undefined>();
+    const answer = compressed(coding, body);
+    const server = await startServer(() => (response) => {
+      ports.add(response.req.socket.remotePort);
+      answer()(response);
+    });
+    const ask = persistentFetch();
+    for (let i = 0; i < 2; i++) expect(await textOf(await ask(server.url, post))).toBe(text);
+    expect(ports.size).toBe(1);
+  });
+
+  test("and empty is empty", async () => {
+    const server = await startServer(compressed("gzip", Buffer.alloc(0)));
+    expect(await textOf(await persistentFetch()(server.url, post))).toBe("");
+  });
+
+  test("with what is not known is an error that says so", async () => {
+    const server = await startServer(compressed("zstd", Buffer.from("?")));
+    const asking = persistentFetch()(server.url, post);
+    await expect(asking).rejects.toThrow("the reply is compressed with zstd, expected none, gzip");
+  });
+
+  test("and damaged or cut off is an error", async () => {
+    const ask = persistentFetch();
+    const damaged = await startServer(compressed("gzip", Buffer.from(text)));
+    await expect(textOf(await ask(damaged.url, post))).rejects.toMatchObject({ code: "Z_DATA_ERROR" });
+    const short = await startServer(compressed("gzip", gzipSync(text).subarray(0, -9)));
+    await expect(textOf(await ask(short.url, post))).rejects.toMatchObject({ code: "Z_BUF_ERROR" });
+    const broken = await startServer(() => (response) => {
+      response.writeHead(200, { "content-encoding": "gzip", "content-length": 1000 });
+      response.write(gzipSync(text).subarray(0, 20));
+      setTimeout(() => response.destroy(), 20);
+    });
+    await expect(textOf(await ask(broken.url, post))).rejects.toThrow();
+  });
+
+  test("is read no further than its reader wants, and unpacked no further than a bound", async () => {
+    const server = await startServer(compressed("gzip", gzipSync(Buffer.alloc(2 ** 23))));
+    const controller = new AbortController();
+    const reply = await persistentFetch()(server.url, { ...post, signal: controller.signal });
+    expect((await reply.body?.getReader().read())?.done).toBe(false);
+    controller.abort(new Error("enough"));
+    await expect(reply.arrayBuffer().then(({ byteLength }) => byteLength)).rejects.toThrow("enough");
+    const bounded = persistentFetch({ mostUnpackedBytes: 2 ** 20 });
+    const whole = (await bounded(server.url, post)).arrayBuffer();
+    await expect(whole.then(({ byteLength }) => byteLength)).rejects.toThrow("more than 1048576 bytes");
+  });
 });
 
 describe("what fails is an error with a code", () => {

@@ -1,11 +1,15 @@
 /**
  * The part of `fetch` that calls of servers need, over Node's HTTP client with persistent connections (RFC 9112, 9.3): a small
  * call costs a third of the processor time that the global `fetch` takes, which counts where thousands are made a second.
- * Redirects are never followed, nothing is compressed, and there are no cookies, caches or forbidden ports.
+ * Redirects are never followed, and there are no cookies, caches or forbidden ports. Nothing compressed is asked for; what proxies
+ * compress all the same is decoded.
  */
 import { Agent, type ClientRequest, type IncomingMessage, request as plainRequest } from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import type { Socket } from "node:net";
+import type { Readable, Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import {
   type BodyPart,
   connectTimeout,
@@ -19,8 +23,11 @@ const idleMs = 4_000;
 const connectMs = 10_000;
 const mostTargets = 1_000;
 
-/** A `fetch` with connections of its own, which close when they were idle for some seconds. Rejects with the signal's reason, or an error with a `code`. */
-export function persistentFetch(): Fetch {
+/**
+ * A `fetch` with connections of its own, which close when they were idle for some seconds. Of a compressed reply, whose few bytes
+ * may unpack to many, it reads `mostUnpackedBytes`. Rejects with the signal's reason, or an error, mostly with a `code`.
+ */
+export function persistentFetch({ mostUnpackedBytes = 2 ** 30 } = {}): Fetch {
   const options = { keepAlive: true, maxFreeSockets: 4096, timeout: idleMs };
   const plain = { agent: new Agent(options), send: plainRequest };
   const secure = { agent: new SecureAgent(options), send: secureRequest };
@@ -33,7 +40,7 @@ export function persistentFetch(): Fetch {
     if (targets.size < mostTargets) targets.set(address, target);
     return target;
   };
-  return (url, init) => ask(targetOf(String(url)), init);
+  return (url, init) => ask(targetOf(String(url)), init, mostUnpackedBytes);
 }
 
 interface Target {
@@ -49,14 +56,18 @@ function partsOf({ hostname, port, pathname, search }: URL): Pick<Target, "host"
   return { host, port: port === "" ? undefined : port, path: pathname + search };
 }
 
-function ask({ send, ...target }: Target, { method, headers, body, signal }: FetchInit): Promise<FetchReply> {
+function ask(
+  { send, ...target }: Target,
+  { method, headers, body, signal }: FetchInit,
+  mostUnpackedBytes: number,
+): Promise<FetchReply> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     // Some services refuse who does not say what it is.
     const request = send({
       ...target,
       method: method ?? "GET",
-      headers: { "user-agent": "forager", ...headers },
+      headers: { "user-agent": "forager", "accept-encoding": "identity", ...headers },
     });
     const abort = (): void => {
       request.destroy(signal?.reason);
@@ -65,7 +76,14 @@ function ask({ send, ...target }: Target, { method, headers, body, signal }: Fet
     // Listens to the end: an abort may come while the reply is read.
     request.once("close", () => signal?.removeEventListener("abort", abort));
     request.on("error", (error) => reject(signal?.aborted ? signal.reason : error));
-    request.once("response", (message) => resolve(new Reply(message, signal)));
+    request.once("response", (message) => {
+      try {
+        resolve(new Reply(message, decoded(message, { mostUnpackedBytes, signal }), signal));
+      } catch (error) {
+        reject(error);
+        request.destroy();
+      }
+    });
     limitConnecting(request);
     request.end(body);
   });
@@ -83,6 +101,41 @@ function limitConnecting(request: ClientRequest): void {
     socket.once("connect", stop);
     request.once("close", stop);
   });
+}
+
+const decoders = new Map<string, () => Transform>([
+  ["gzip", createGunzip],
+  ["x-gzip", createGunzip],
+  ["deflate", createInflate],
+  ["br", createBrotliDecompress],
+]);
+
+/** The body of `message` without its content coding (RFC 9110, 8.4). Throws for one that is not known. */
+function decoded(
+  message: IncomingMessage,
+  {
+    mostUnpackedBytes,
+    signal,
+  }: { readonly mostUnpackedBytes: number; readonly signal: AbortSignal | undefined },
+): Readable {
+  const coding = (message.headers["content-encoding"] ?? "identity").trim().toLowerCase();
+  const hasNoBody = message.statusCode === 204 || message.headers["content-length"] === "0";
+  if (coding === "identity" || coding === "" || hasNoBody) return message;
+  const decoder = decoders.get(coding);
+  if (decoder === undefined)
+    throw new Error(
+      `the reply is compressed with ${coding}, expected none, gzip, deflate or br; switch that off at the server or the proxy before it`,
+    );
+  const unpacking = decoder();
+  let bytes = 0;
+  unpacking.on("data", (part: Uint8Array) => {
+    bytes += part.byteLength;
+    if (bytes > mostUnpackedBytes)
+      unpacking.destroy(new Error(`the reply has more than ${mostUnpackedBytes} bytes when it is unpacked`));
+  });
+  // Told by the stream that is returned. The signal: all may have come, and the request be over, long before all is unpacked.
+  pipeline(message, unpacking, { ...(signal && { signal }) }).catch(() => undefined);
+  return unpacking;
 }
 
 interface Waiter {
@@ -103,8 +156,7 @@ class Reply implements FetchReply {
   #isEnded = false;
   #error: unknown;
 
-  constructor(message: IncomingMessage, signal: AbortSignal | undefined) {
-    const { statusCode = 0, headers } = message;
+  constructor({ statusCode = 0, headers }: IncomingMessage, body: Readable, signal: AbortSignal | undefined) {
     this.status = statusCode;
     this.ok = statusCode >= 200 && statusCode <= 299;
     this.headers = {
@@ -113,16 +165,16 @@ class Reply implements FetchReply {
         return value === undefined ? null : String(value);
       },
     };
-    message.on("data", (part: Uint8Array) => {
+    body.on("data", (part: Uint8Array) => {
       this.#parts.push(part);
       this.#tell();
     });
-    message.once("end", () => {
+    body.once("end", () => {
       this.#isEnded = true;
       this.#tell();
     });
-    message.on("error", (error) => this.#fail(signal?.aborted ? signal.reason : error));
-    message.once("close", () => {
+    body.on("error", (error) => this.#fail(signal?.aborted ? signal.reason : error));
+    body.once("close", () => {
       if (!this.#isEnded) this.#fail(signal?.aborted ? signal.reason : new Error("the reply broke off"));
     });
   }
