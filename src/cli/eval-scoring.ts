@@ -1,7 +1,11 @@
-/** Scores what `forager eval` was asked to: the model of a source on its questions, or on others, with its retriever or an index. */
+/**
+ * Scores what `forager eval` was asked to: the model of a source on its questions, or on others, with its retriever or an index.
+ * Also tells what an evaluation would be of now, for results that are stored.
+ */
 import { parse } from "node:path";
 import type { Question } from "../corpus/question.ts";
 import { readQuestions } from "../corpus/read-questions.ts";
+import { hashQuestions } from "../evaluation/contract.ts";
 import { evaluate, type KeptEpisodes } from "../evaluation/evaluate.ts";
 import { requireScorable } from "../evaluation/scorable.ts";
 import { startProgress } from "../reporting/progress.ts";
@@ -13,7 +17,7 @@ import type { Trajectory } from "../rollout/trajectory.ts";
 import { Closers } from "../shared/closers.ts";
 import { baselineFile, openAssessor } from "../training/open-assessor.ts";
 import { requirePromptsFit } from "../training/prompt-fit.ts";
-import { loadData } from "../training/setup.ts";
+import { loadData, loadQuestions } from "../training/setup.ts";
 import { processWorld, type World } from "../training/world.ts";
 import type { CommandIo } from "./command.ts";
 import { changedRetrieval } from "./eval-conditions.ts";
@@ -91,6 +95,30 @@ export async function score(
     return { result, trajectories, tokenizer };
   } finally {
     await opened.close();
+  }
+}
+
+/** SHA-256 of what a result is of besides its models, named as in contracts. */
+export interface DataHashes {
+  readonly questionsHash: string;
+  /** Of what is searched; absent where that is behind a server, which is not asked. */
+  readonly searched?: { readonly corpusHash: string; readonly indexHash: string };
+}
+
+const elsewhere = ["remote", "web", "simulated"];
+
+/** The hashes that a result of the recipe would have now. Throws what `loadData` throws. */
+export async function dataHashes({ recipe }: ModelSource, io: CommandIo): Promise<DataHashes> {
+  const { recordRetrieval: _, ...read } = recipe;
+  const world = processWorld(io);
+  if (elsewhere.includes(recipe.retriever.type))
+    return { questionsHash: hashQuestions((await loadQuestions(recipe, world)).evaluation) };
+  const data = await loadData(read, world);
+  try {
+    const { corpusHash, indexHash } = data.retriever.identity;
+    return { questionsHash: hashQuestions(data.evaluation), searched: { corpusHash, indexHash } };
+  } finally {
+    await data.close();
   }
 }
 

@@ -49,7 +49,8 @@ type Asked = Pick<TrainingData, "train" | "evaluation" | "validation" | "split">
   readonly passages?: readonly Passage[];
 };
 
-async function loadQuestions({ data, evaluation, stages }: Recipe, world: World): Promise<Asked> {
+/** What is asked alone, without opening what is searched. Throws as `loadData` does. */
+export async function loadQuestions({ data, evaluation, stages }: Recipe, world: World): Promise<Asked> {
   const isValidated = stages.some((stage) => untilOf(stage) !== undefined);
   if (data.type === "world") {
     const { questions, passages } = await makeWorld(data.world);

@@ -91,6 +91,49 @@ test("of a method that is measured but for some questions these alone are asked 
   expect(calls).toBe(7);
 });
 
+test("a method is measured again when its questions or its corpus have been corrected, and else is not", async () => {
+  let calls = 0;
+  const server = await startServer(() => {
+    calls++;
+    return answered;
+  });
+  const passage = (text: string) => `${JSON.stringify({ id: "p", contents: `"T"\n${text}` })}\n`;
+  const question = (answer: string) =>
+    `${JSON.stringify({ id: "q", question: "Who?", golden_answers: [answer] })}\n`;
+  const model = { type: "openai", url: server.url, model: "m", profile: "llamacpp", retries: 0 };
+  await writeFile(at("corpus.jsonl"), passage("Ada did it."));
+  await writeFile(at("questions.jsonl"), question("y"));
+  await writeFile(
+    at("files.yaml"),
+    `name: files
+data: { type: files, corpus: corpus.jsonl, questions: { evaluation: questions.jsonl } }
+environment: { mode: direct, maxTurnTokens: 24 }
+model: ${JSON.stringify(model)}
+`,
+  );
+  const call = ["table", at("files.yaml"), "--out", at("files"), "--json"];
+  const measured = async (em: number) => {
+    const made = await runForTest(...call);
+    expect(made).toMatchObject({ code: 0, json: { rows: [{ n: 1, em }] } });
+    return made.stderr;
+  };
+  await measured(0);
+  expect(await measured(0)).toContain("files is measured already");
+  await writeFile(at("questions.jsonl"), question("x"));
+  expect(await measured(1)).toContain("files is measured again: its questions are not those of its result");
+  await writeFile(at("corpus.jsonl"), passage("Eve did it."));
+  expect(await measured(1)).toContain("files is measured again: its corpus and index are not those");
+  expect(await measured(1)).toContain("files is measured already");
+  expect(calls).toBe(3);
+  // A measurement that is interrupted takes no earlier result away.
+  const other = ["--set", "environment.maxTurnTokens=20"];
+  const stopped = await runWithSignal(AbortSignal.abort(new Error("stop")), ...call, ...other);
+  expect(stopped.code).toBe(130);
+  expect(await measured(1)).toContain("files is measured already");
+  await runForTest(...call, ...other);
+  expect(calls).toBe(4);
+});
+
 test("several seeds of a method are one row", async () => {
   const server = await startServer(() => answered);
   const path = await recipe("seeded", server.url);

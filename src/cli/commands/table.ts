@@ -18,11 +18,11 @@ import { sha256 } from "../../shared/hash.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { pathsOf } from "../compare-runs.ts";
 import { writeResult } from "../eval-files.ts";
-import { score } from "../eval-scoring.ts";
+import { type DataHashes, dataHashes, score } from "../eval-scoring.ts";
 import { episodesFile } from "../kept-episodes.ts";
 import { metricOf } from "../metric-option.ts";
 import { modelStamp } from "../model-stamps.ts";
-import { findModel } from "../open-model.ts";
+import { findModel, type ModelSource } from "../open-model.ts";
 import { packageVersion } from "../package.ts";
 import { failureText } from "../result-text.ts";
 import { readResult } from "../stored-result.ts";
@@ -153,28 +153,25 @@ async function measured(task: Task, io: CommandIo): Promise<MeasuredMethod> {
 }
 
 /**
- * The stored result where it is of the same recipe, model and version and whole; else a new one, for which only those
- * questions are asked that no earlier call of the command has an episode of.
+ * The stored result where it is current; else a new one, for which only those questions are asked that no earlier call of the
+ * command has an episode of.
  */
 async function evaluated({ target, name, set, folder }: Task, io: CommandIo): Promise<EvaluationResult> {
   const source = await findModel(target, { overrides: set });
   const { recipe, model, position } = source;
-  const key = sha256(JSON.stringify([resolvedYaml(recipe), model, position ?? null, packageVersion()]));
+  const stamp = await modelStamp(source);
+  const key = sha256(
+    JSON.stringify([resolvedYaml(recipe), model, position ?? null, packageVersion(), stamp]),
+  );
   const at = (ending: string): string => join(folder, "results", `${name}.${ending}`);
   const [path, keyPath, keptPath] = [at("json"), at("key"), at("kept.jsonl")];
-  if ((await exists(path)) && (await exists(keyPath)) && (await readFile(keyPath, "utf8")) === key) {
-    const stored = await readResult(path);
-    const { n, failed } = stored.summary.overall;
-    if (failed === 0) {
-      io.note(`${name} is measured already`);
-      return stored;
-    }
-    io.note(`${name} is asked again what failed: ${failed} of ${n + failed} questions`);
-  }
-  for (const old of [path, keyPath, at("trajectories.jsonl")]) await rm(old, { force: true });
-  const kept = episodesFile(keptPath, { stamp: await modelStamp(source), note: io.note });
+  const stored = await currentResult({ name, source, path, keyPath, key }, io);
+  if (stored !== undefined) return stored;
+  const kept = episodesFile(keptPath, { stamp, note: io.note });
   try {
     const scored = await score(source, { questions: [] }, { io, finished: [], kept });
+    // Until here an earlier result of another setting stays; a key never stands beside a result that is not its own.
+    for (const old of [keyPath, path, at("trajectories.jsonl")]) await rm(old, { force: true });
     await writeResult({ path }, source, scored);
     await writeFileAtomic(keyPath, key);
     const failure = failureText(scored.result);
@@ -184,4 +181,47 @@ async function evaluated({ target, name, set, folder }: Task, io: CommandIo): Pr
   } finally {
     await kept.close();
   }
+}
+
+interface Stored {
+  readonly name: string;
+  readonly source: ModelSource;
+  readonly path: string;
+  readonly keyPath: string;
+  readonly key: string;
+}
+
+/** The stored result where it is whole and of the same recipe, models, version and data; else says why it is none. */
+async function currentResult(
+  { name, source, path, keyPath, key }: Stored,
+  io: CommandIo,
+): Promise<EvaluationResult | undefined> {
+  if (!(await exists(path)) || !(await exists(keyPath))) return undefined;
+  if ((await readFile(keyPath, "utf8")) !== key) {
+    io.note(`${name} is measured again: recipe, models or version are not those of its result`);
+    return undefined;
+  }
+  const stored = await readResult(path);
+  const changed = changedData(stored, await dataHashes(source, io));
+  if (changed !== undefined) {
+    io.note(`${name} is measured again: its ${changed} not those of its result`);
+    return undefined;
+  }
+  const { n, failed } = stored.summary.overall;
+  if (failed > 0) {
+    io.note(`${name} is asked again what failed: ${failed} of ${n + failed} questions`);
+    return undefined;
+  }
+  io.note(`${name} is measured already`);
+  return stored;
+}
+
+function changedData(
+  { contract }: EvaluationResult,
+  { questionsHash, searched }: DataHashes,
+): string | undefined {
+  if (contract.questionsHash !== questionsHash) return "questions are";
+  const { corpusHash, indexHash } = searched ?? { corpusHash: contract.corpusHash, ...contract.retriever };
+  const isSame = contract.corpusHash === corpusHash && contract.retriever.indexHash === indexHash;
+  return isSame ? undefined : "corpus and index are";
 }
