@@ -117,4 +117,5 @@ test("episodes of other models are not taken for those of now, and a judged one 
   await first.close();
   expect((await kept(file).load("a")).get("atlas/1")?.assessment).toEqual(assessment);
   expect((await kept(file, "other").load("a")).size).toBe(0);
+  expect(notes).toEqual([expect.stringMatching(/^1 episodes in /)]);
 });

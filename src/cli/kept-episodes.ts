@@ -60,7 +60,7 @@ export function episodesFile(
       await repairJsonLines(file);
       const lines = await readJsonLines(file, lineSchema);
       const own = lines.filter((line) => line.setting === setting);
-      if (own.length < lines.length) note(passedOver(file, lines.length - own.length));
+      if (own.length < lines.length) note(passedOver(file, episodeCount(lines) - episodeCount(own)));
       return new Map(own.map(fromLine).map((trajectory) => [questionKey(trajectory.question), trajectory]));
     },
     add: (trajectory) => {
@@ -74,11 +74,18 @@ export function episodesFile(
         await written.catch(writeAgain);
       } catch (error) {
         if (!(error instanceof FileError)) throw error;
-        note(`${unwritten.length} episodes are not kept for another call: ${error.message}`);
+        note(
+          `${episodeCount(unwritten) || "judged"} episodes are not kept for another call: ${error.message}`,
+        );
       }
     },
     remove: async () => await rm(file, { force: true }),
   };
+}
+
+/** A judged episode has a line from before it was. */
+function episodeCount(lines: readonly Line[]): number {
+  return lines.filter(({ episode }) => episode.assessment === undefined).length;
 }
 
 function passedOver(file: string, count: number): string {

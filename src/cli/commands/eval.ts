@@ -9,10 +9,10 @@ import { decomposed, decompositionText, withPassagesOf } from "../eval-condition
 import { keepFinished, keptBeside, resultFile, writeResult } from "../eval-files.ts";
 import { followRun } from "../eval-follow.ts";
 import { score } from "../eval-scoring.ts";
-import { episodesFile, tellingOf } from "../kept-episodes.ts";
+import { type EpisodesFile, episodesFile, tellingOf } from "../kept-episodes.ts";
 import { resultNote } from "../live-view.ts";
 import { modelStamp } from "../model-stamps.ts";
-import { findModel, type SourceOptions } from "../open-model.ts";
+import { findModel, type ModelSource, type SourceOptions } from "../open-model.ts";
 import { plannerJson, plannerText } from "../planner-text.ts";
 import { askedText, costText, failureText, resultJson, resultTable, searchUseText } from "../result-text.ts";
 import { weightsOption, withWeights } from "../weights-option.ts";
@@ -91,10 +91,7 @@ export const evalCommand = defineCommand({
       options["k-from"] === undefined ? found : await withPassagesOf(found, options["k-from"], io);
     const file = await resultFile(source, options.out, io);
     const finished: Trajectory[] = [];
-    const kept =
-      options.out === undefined
-        ? undefined
-        : episodesFile(keptBeside(options.out), { stamp: await modelStamp(source), note: io.note });
+    const kept = options.out === undefined ? undefined : await keptFor(options.out, source, io);
     const scored = await score(source, options, { io, finished, kept: kept && tellingOf(kept, finished) })
       .catch((error: unknown) =>
         keepFinished(error, { finished, file, name: target, isKept: kept !== undefined }),
@@ -133,6 +130,11 @@ export const evalCommand = defineCommand({
     return { json: { ...json, decomposition: parts } };
   },
 });
+
+/** The episodes of earlier calls with the same `out`. */
+async function keptFor(out: string, source: ModelSource, { note }: CommandIo): Promise<EpisodesFile> {
+  return episodesFile(keptBeside(out), { stamp: await modelStamp(source), note });
+}
 
 /** Throws `UsageError` for what belongs to one result. */
 async function follow(
