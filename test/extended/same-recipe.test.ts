@@ -18,13 +18,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const close = (differences: readonly (readonly [number, number])[], tolerance: number): void => {
-  for (const [here, there] of differences)
-    expect(Math.abs(here - there)).toBeLessThan(tolerance * Math.max(1, Math.abs(here)));
-};
+/** Seeds tried in turn. A draw that falls on the boundary of two tokens takes the one or the other by the last bits of a
+ *  logit, which depend on the turns that share a batch; one such token, and all that follows is another training. */
+const seeds = [2, 3, 4];
 
-test("GRPO on lab has the same log-probabilities, losses, gradients and rewards on both sides", async () => {
+/** The recipe's first steps from one warm start, in this process and behind our server. */
+async function bothSides(seed: number) {
   const overrides = [
+    `seed=${seed}`,
     "stages.grpo.steps=4",
     "stages.grpo.algorithm.rejectGroupsWithoutSignal=false",
     // With a small epsilon AdamW's first step is a sign, which turns the last bits of a gradient near 0 into whole steps.
@@ -35,25 +36,34 @@ test("GRPO on lab has the same log-probabilities, losses, gradients and rewards 
     overrides,
   });
   const start = warmStartOf(recipe);
-  const warm = await trainedRun(start?.recipe ?? recipe, join(folder, "warm"));
+  const own = join(folder, `${seed}`);
+  const warm = await trainedRun(start?.recipe ?? recipe, join(own, "warm"));
   const checkpoint = (await warm.latestCheckpoint())?.path ?? "";
   const rest = start?.rest(checkpoint) ?? recipe;
-  server = await serveModel(checkpoint, folder);
-  const here = await trainedRun(rest, join(folder, "here"));
-  const there = await trainedRun(behind(server.url, rest), join(folder, "there"));
-  const { steps, logprobDifference } = await compareRuns(here, there);
-  expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4]);
-  expect(logprobDifference).toBeLessThan(1e-4);
-  // Last bits depend on which turns share a batch; later steps may differ by a token, and then by what follows from it.
-  const early = steps.slice(0, 2);
-  expect(early.map(({ reward: [here, there] }) => here - there)).toEqual([0, 0]);
-  close(
-    early.flatMap(({ loss, gradientNorm }) => [loss, gradientNorm]),
-    1e-4,
-  );
-  close(
-    steps.map(({ reward }) => reward),
-    0.15,
-  );
-  expect(steps.some(({ gradientNorm: [here] }) => here > 1e-3)).toBe(true);
+  await server?.close();
+  server = await serveModel(checkpoint, own);
+  const here = await trainedRun(rest, join(own, "here"));
+  const there = await trainedRun(behind(server.url, rest), join(own, "there"));
+  return await compareRuns(here, there);
+}
+
+const areClose = ([here, there]: readonly [number, number], tolerance: number): boolean =>
+  Math.abs(here - there) < tolerance * Math.max(1, Math.abs(here));
+
+test("GRPO on lab has the same log-probabilities, rewards, losses and gradients on both sides, four steps long", async () => {
+  const tried: unknown[] = [];
+  for (const seed of seeds) {
+    const { steps, logprobDifference } = await bothSides(seed);
+    expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4]);
+    expect(logprobDifference).toBeLessThan(1e-4);
+    expect(steps.some(({ gradientNorm: [here] }) => here > 1e-3)).toBe(true);
+    expect(steps.every(({ reward }) => areClose(reward, 0.15))).toBe(true);
+    tried.push(steps);
+    const isSame = steps.every(
+      ({ reward: [here, there], loss, gradientNorm }) =>
+        here === there && areClose(loss, 1e-4) && areClose(gradientNorm, 1e-4),
+    );
+    if (isSame) return;
+  }
+  expect.fail(`no seed of ${seeds} agrees in four steps: ${JSON.stringify(tried)}`);
 });
