@@ -19,7 +19,8 @@ import { readTokenizer } from "../../src/tokenizer/tokenizer-file.ts";
 import { processWorld } from "../../src/training/world.ts";
 import { type SkyrlServer, skyrlMissing, startSkyrl } from "./skyrl-server.ts";
 
-const numerics = join(import.meta.dirname, "..", "..", "..", "shared", "skyrl", "numerics");
+const sharedFolder = process.env.FORAGER_SHARED ?? join(import.meta.dirname, "../../../shared");
+const numerics = join(sharedFolder, "skyrl/numerics");
 const missing = skyrlMissing();
 const tolerance = 1e-4;
 

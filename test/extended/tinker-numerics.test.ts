@@ -10,7 +10,8 @@ import { loraTargets } from "../../src/engine/lora-options.ts";
 import { type EmbeddedBackend, openEmbeddedBackend } from "../../src/serving/engine/embedded-backend.ts";
 import { type TestServer, testServer } from "../../src/serving/engine/engine-server.fixture.ts";
 
-const numerics = join(import.meta.dirname, "../../../shared/skyrl/numerics");
+const shared = process.env.FORAGER_SHARED ?? join(import.meta.dirname, "../../../shared");
+const numerics = join(shared, "skyrl/numerics");
 const isMissing = !existsSync(numerics);
 const title = isMissing
   ? "SkyRL's numbers (skipped: ../shared/skyrl/numerics is not there)"

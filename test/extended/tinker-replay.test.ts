@@ -13,7 +13,8 @@ import { judge } from "../../src/engine/tinker/trouble.ts";
 import { type AnswerPath, answerSchemas } from "../../src/engine/tinker/wire.ts";
 import { startServer, testWorld } from "../../src/shared/server.fixture.ts";
 
-const folder = join(import.meta.dirname, "..", "..", "..", "shared", "skyrl", "wire");
+const shared = process.env.FORAGER_SHARED ?? join(import.meta.dirname, "../../../shared");
+const folder = join(shared, "skyrl/wire");
 const isMissing = !existsSync(folder);
 
 interface Exchange {
