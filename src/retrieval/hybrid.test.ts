@@ -42,6 +42,37 @@ describe("reciprocal rank fusion", () => {
     expect(ids(fuse(rankings, { type: "rrf", k: 0 }))).toEqual(["p", "r", "q", "s"]);
   });
 
+  test("tells equal sums apart by how far apart the rankings had the two", () => {
+    // Both are first once and second once. The first ranking hardly tells them apart, the second one does.
+    const close = { name: "a", answer: scored(["p", 9], ["q", 8.9], ["r", 1]) };
+    const clear = { name: "b", answer: scored(["q", 0.9], ["p", 0.5], ["r", 0.1]) };
+    for (const rankings of [
+      [close, clear],
+      [clear, close],
+    ]) {
+      const fused = fuse(rankings, rrf);
+      expect(ids(fused)).toEqual(["q", "p", "r"]);
+      expect(fused[0]?.score).toBe(fused[1]?.score);
+    }
+  });
+
+  test("gives the same ranks the same score, whichever ranking had which", () => {
+    const sums = [
+      [1, 3, 20],
+      [20, 1, 3],
+      [3, 20, 1],
+    ].map((ranks) => {
+      const rankings = ranks.map((rank, part) => ({
+        name: `${part}`,
+        answer: scored(
+          ...Array.from({ length: 20 }, (_, i) => [i + 1 === rank ? "p" : `${part}-${i}`, -i] as const),
+        ),
+      }));
+      return fuse(rankings, rrf)[0];
+    });
+    for (const sum of sums) expect(sum).toEqual({ passage: passageOf("p"), score: 1 / 61 + 1 / 63 + 1 / 80 });
+  });
+
   test("keeps the order of the first ranking where scores are equal", () => {
     const rankings = [
       { name: "a", answer: scored(["p", 2], ["q", 1]) },
@@ -222,6 +253,7 @@ describe("an explanation", () => {
     ]);
     const { stages } = await explainRetrieval(outer, { query: "x", k: 1 }, { now: clock() });
     expect(stages.map(({ name }) => name)).toEqual(["both/a", "both/b", "both/fusion", "c", "fusion"]);
-    expect(stages.at(-1)?.ranked[0]?.before).toEqual({ both: 1, c: 2 });
+    // The inner fusion scores both the same, so the order of c decides.
+    expect(stages.at(-1)?.ranked[0]?.before).toEqual({ both: 2, c: 1 });
   });
 });
