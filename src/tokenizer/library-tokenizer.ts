@@ -7,6 +7,7 @@ import { Tokenizer as LibraryTokenizer } from "@huggingface/tokenizers";
 import { z } from "zod";
 import { DataFormatError } from "../errors.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
+import { disputedSpace, findUnfaithful, type Step, spellSteps, spellWords } from "./library-spelling.ts";
 import type { ChatFormat, Tokenizer } from "./tokenizer.ts";
 
 /** A tokenizer that the library runs; it is written as it was read, with the tokens that end and fill a text named. */
@@ -52,12 +53,13 @@ export function libraryTokenizer(
   const added = modelFormat.parse(json).added_tokens;
   const open = (model: object): LibraryTokenizer =>
     new LibraryTokenizer(model, { ...config, clean_up_tokenization_spaces: false });
-  const spelt = respelt(json, spellDigits);
+  requireFaithful(json as Step, file);
+  const spelt = spellSteps(json);
   const library = open(spelt);
   let careful: LibraryTokenizer | undefined;
   const libraryFor = (text: string): LibraryTokenizer => {
     if (!disputedSpace.test(text)) return library;
-    careful ??= open(respelt(spelt, spellWords));
+    careful ??= open(spellWords(spelt));
     return careful;
   };
   const idOf = (token: string): number => {
@@ -95,45 +97,15 @@ export function libraryTokenizer(
   };
 }
 
-function splitAt(pattern: string): object {
-  return { type: "Split", pattern: { Regex: pattern }, behavior: "Isolated", invert: false };
-}
-
-/** The same file with `Digits` spelt out: for the Rust library any character of the class N is a digit (as ½ is), for this one only those that `\d` matches. */
-function spellDigits(step: Step): object | undefined {
-  return step.type === "Digits" ? splitAt(step.individual_digits === true ? "\\p{N}" : "\\p{N}+") : undefined;
-}
-
-/** How GPT-2 cuts text into words, with white space spelt out. */
-const words =
-  "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}+";
-
-/** White space for the Rust library or for the words of this one's `ByteLevel`, but not for both. */
-const disputedSpace = /[\u0085\ufeff]/;
-
-/** The same file with the words of `ByteLevel` spelt out, which takes half as much time again. */
-function spellWords(step: Step): object | undefined {
-  if (step.type !== "ByteLevel" || step.use_regex === false || step.add_prefix_space !== false)
-    return undefined;
-  return { type: "Sequence", pretokenizers: [splitAt(words), { ...step, use_regex: false }] };
-}
-
-type Step = Readonly<Record<string, unknown>>;
-
-/** A file with another object for each step before the model for which `respell` has one. */
-function respelt<T>(value: T, respell: (step: Step) => object | undefined): T {
-  if (Array.isArray(value)) return value.map((item) => respelt(item, respell)) as T;
-  if (value === null || typeof value !== "object") return value;
-  const fields = value as Step;
-  const other = respell(fields);
-  if (other) return other as T;
-  if (!("pre_tokenizer" in fields) && !("pretokenizers" in fields)) return value;
-  const { pre_tokenizer, pretokenizers, ...rest } = fields;
-  return {
-    ...rest,
-    ...(pre_tokenizer !== undefined && { pre_tokenizer: respelt(pre_tokenizer, respell) }),
-    ...(pretokenizers !== undefined && { pretokenizers: respelt(pretokenizers, respell) }),
-  } as T;
+/** Refuses a file that this library would read otherwise than the Rust library, without an error. */
+function requireFaithful(json: Step, file: string): void {
+  const problem = findUnfaithful(json);
+  if (problem === undefined) return;
+  throw new DataFormatError(
+    file,
+    undefined,
+    `${problem}, which is not supported: texts would get other ids than the model was trained on; use a model with another tokenizer`,
+  );
 }
 
 const commonEndTokens = ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>"];
