@@ -113,6 +113,16 @@ test("all ids that end a text are known, and written again", async () => {
   await expect(readTokenizer(folder)).rejects.toThrow(/generation_config\.json: /);
 });
 
+test("without a generation_config.json, the ids that end a text are those of the model, as in transformers", async () => {
+  await writeTokenizer(folder, tokenizer);
+  const file = await readJson("tokenizer.json");
+  await writeJson("tokenizer.json", { ...file, normalizer: { type: "NFC" } });
+  await writeJson("config.json", { eos_token_id: [0, 3] });
+  expect(await readTokenizer(folder)).toMatchObject({ endOfTextId: 0, furtherEndIds: [3] });
+  await writeJson("generation_config.json", { eos_token_id: 4 });
+  expect(await readTokenizer(folder)).toMatchObject({ endOfTextId: 0, furtherEndIds: [4] });
+});
+
 test("a template in a file of its own wins over the one in the configuration, and one by name is found", async () => {
   await writeTokenizer(folder, tokenizer);
   const file = await readJson("tokenizer.json");

@@ -20,6 +20,7 @@ const modelFile = "tokenizer.json";
 const configFile = "tokenizer_config.json";
 const templateFile = "chat_template.jinja";
 const generationFile = "generation_config.json";
+const modelConfigFile = "config.json";
 
 export type { LibraryFileTokenizer } from "./library-tokenizer.ts";
 
@@ -91,9 +92,10 @@ const generationFormat = z.looseObject({
     .transform((ids) => ids ?? []),
 });
 
-/** All ids that end a text, where `generation_config.json` lists them. */
+/** All ids that end a text: those of `generation_config.json`, or where there is none, of the model's `config.json`. */
 async function readEnds(folder: string): Promise<readonly number[]> {
-  const path = join(folder, generationFile);
+  const generation = join(folder, generationFile);
+  const path = (await exists(generation)) ? generation : join(folder, modelConfigFile);
   if (!(await exists(path))) return [];
   const parsed = generationFormat.safeParse(await readJson(path));
   if (parsed.success) return parsed.data.eos_token_id;
