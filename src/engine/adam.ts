@@ -1,11 +1,12 @@
 /**
  * AdamW (Loshchilov & Hutter, 2019): the gradient's norm, clipping, both moments, bias correction and decoupled decay,
- * parameter by parameter and in place. One loop reads and writes each number once and needs no further memory; as a graph
- * of element-wise operators the same took three times as long and copies of the largest tensors.
+ * in place and on all threads. One loop reads and writes each number once and needs no further memory; as a graph of
+ * element-wise operators the same took three times as long and copies of the largest tensors.
  */
-import { compileVectorLoop } from "../shared/vector-loop.ts";
+import { type LoopWork, runLoop } from "../shared/loop-threads.ts";
+import type { VectorLoop } from "../shared/vector-loop.ts";
 import type { AdamOptions } from "./engine.ts";
-import type { Moments } from "./moments.ts";
+import type { Moments, MomentsPiece } from "./moments.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 
 /** What the optimiser remembers between steps. */
@@ -16,25 +17,36 @@ export interface OptimizerState {
 }
 
 /**
- * Updates weights and moments in place and zeroes the gradients; returns the gradient's norm before clipping. Throws
- * `FileError` where moments lie in a file; some weights are updated then.
+ * Updates weights and moments in place and zeroes the gradients, with so many threads at most; returns the gradient's norm
+ * before clipping. Throws `FileError` where moments lie in a file, and `EngineError` where a thread fails; some weights are
+ * updated then.
  */
 export async function adamStep(
   { parameters, gradients, state }: Trained,
   options: AdamOptions,
+  threads: number,
 ): Promise<number> {
   state.step++;
-  const norm = gradientNorm(gradients);
-  const scale = clippingScale(norm, options.maxGradientNorm);
-  for (const [name, { shape, data }] of parameters) {
+  const norm = await gradientNorm(gradients, threads);
+  const setting = { ...options, step: state.step, scale: clippingScale(norm, options.maxGradientNorm) };
+  const update = (name: string, { start, first, second }: MomentsPiece): ParameterUpdate => {
+    const { shape, data } = parameters.get(name) as Parameter;
+    const end = start + first.length;
+    const gradient = (gradients.get(name) as Parameter).data.subarray(start, end);
     // Decay pulls matrices only: a normalisation's scale has no reason to be small.
-    const setting = { ...options, step: state.step, scale, hasDecay: shape.length > 1 };
-    const gradient = (gradients.get(name) as Parameter).data;
-    await state.moments.change(name, ({ start, ...moments }) => {
-      const end = start + moments.first.length;
-      const values = { data: data.subarray(start, end), gradient: gradient.subarray(start, end), ...moments };
-      updateParameter(values, setting);
-    });
+    const scalars = updateScalars({ ...setting, hasDecay: shape.length > 1 });
+    return { arrays: { data: data.subarray(start, end), gradient, first, second }, scalars };
+  };
+  const { moments } = state;
+  const names = [...parameters.keys()];
+  if (moments.inMemory) {
+    const updates = names.map((name) => update(name, moments.inMemory?.get(name) as MomentsPiece));
+    await runLoop(updateLoop, updates, threads);
+  } else {
+    for (const name of names)
+      await moments.change(name, async (piece) => {
+        await runLoop(updateLoop, [update(name, piece)], threads);
+      });
   }
   return norm;
 }
@@ -47,40 +59,25 @@ export interface Trained {
 }
 
 /** Euclidean norm of all gradients together. */
-export function gradientNorm(gradients: ParameterSet): number {
-  let sum = 0;
-  for (const { data } of gradients.values()) sum += sumOfSquares(data);
-  return Math.sqrt(sum);
+export async function gradientNorm(gradients: ParameterSet, threads: number): Promise<number> {
+  const works = [...gradients.values()].map(({ data }) => ({ arrays: { gradient: data }, scalars: {} }));
+  return Math.sqrt(await runLoop(squaresLoop, works, threads));
 }
 
-/** Four sums at once: one alone would wait for each addition. */
-function sumOfSquares(data: Float32Array): number {
-  let [a, b, c, d] = [0, 0, 0, 0];
-  const end = data.length - (data.length % 4);
-  for (let i = 0; i < end; i += 4) {
-    a += (data[i] as number) * (data[i] as number);
-    b += (data[i + 1] as number) * (data[i + 1] as number);
-    c += (data[i + 2] as number) * (data[i + 2] as number);
-    d += (data[i + 3] as number) * (data[i + 3] as number);
-  }
-  for (let i = end; i < data.length; i++) a += (data[i] as number) * (data[i] as number);
-  return a + b + c + d;
-}
+const squaresLoop: VectorLoop<"gradient", never> = {
+  arrays: ["gradient"],
+  scalars: [],
+  assignments: [],
+  results: [],
+  squares: "gradient",
+};
 
 /** min(1, maxNorm / norm); the small number keeps a zero gradient from dividing by zero, as PyTorch does. */
 function clippingScale(norm: number, maxNorm: number): number {
   return maxNorm === 0 ? 1 : Math.min(1, maxNorm / (norm + 1e-6));
 }
 
-/** One parameter with what belongs to it, all of one length. */
-export interface ParameterUpdate {
-  readonly data: Float32Array;
-  readonly gradient: Float32Array;
-  readonly first: Float32Array;
-  readonly second: Float32Array;
-}
-
-export interface UpdateSetting extends AdamOptions {
+interface UpdateSetting extends AdamOptions {
   /** Which update it is, from 1. */
   readonly step: number;
   /** What clipping leaves of the gradient, 0 to 1. */
@@ -88,27 +85,23 @@ export interface UpdateSetting extends AdamOptions {
   readonly hasDecay: boolean;
 }
 
-/** Updates one parameter; its gradient is zero afterwards. */
-export function updateParameter(update: ParameterUpdate, setting: UpdateSetting): void {
+function updateScalars(setting: UpdateSetting): ParameterUpdate["scalars"] {
   const { beta1, beta2, epsilon, learningRate, weightDecay, step, scale, hasDecay } = setting;
-  updateLoop(
-    { ...update },
-    {
-      beta1,
-      beta2,
-      epsilon,
-      scale,
-      complement1: 1 - beta1,
-      complement2: 1 - beta2,
-      rate: learningRate / (1 - beta1 ** step),
-      correction2: 1 / (1 - beta2 ** step),
-      decay: hasDecay ? 1 - learningRate * weightDecay : 1,
-    },
-  );
-  update.gradient.fill(0);
+  return {
+    beta1,
+    beta2,
+    epsilon,
+    scale,
+    complement1: 1 - beta1,
+    complement2: 1 - beta2,
+    rate: learningRate / (1 - beta1 ** step),
+    correction2: 1 / (1 - beta2 ** step),
+    decay: hasDecay ? 1 - learningRate * weightDecay : 1,
+    zero: 0,
+  };
 }
 
-const updateLoop = compileVectorLoop({
+const updateLoop = {
   arrays: ["data", "gradient", "first", "second"],
   scalars: [
     "beta1",
@@ -120,6 +113,7 @@ const updateLoop = compileVectorLoop({
     "rate",
     "correction2",
     "decay",
+    "zero",
   ],
   assignments: [
     ["gradient", ["gradient", "*", "scale"]],
@@ -133,6 +127,10 @@ const updateLoop = compileVectorLoop({
         [["first", "*", "rate"], "/", [{ sqrt: ["second", "*", "correction2"] }, "+", "epsilon"]],
       ],
     ],
+    ["gradient", "zero"],
   ],
-  results: ["data", "first", "second"],
-});
+  results: ["data", "gradient", "first", "second"],
+} as const satisfies VectorLoop<string, string>;
+
+/** One parameter, or a piece of it, with what belongs to it. */
+type ParameterUpdate = LoopWork<(typeof updateLoop.arrays)[number], (typeof updateLoop.scalars)[number]>;

@@ -7,8 +7,7 @@ import type { ValueLoss } from "../algorithm/loss.ts";
 import { allWritten } from "../shared/files.ts";
 import { readCritic, writeCritic } from "./critic-files.ts";
 import type { AdamOptions, Critic, CriticOptions, StepReport, ValueReport } from "./engine.ts";
-import type { CreateMoments } from "./moments.ts";
-import { Optimizer } from "./optimizer.ts";
+import { Optimizer, type OptimizerOptions } from "./optimizer.ts";
 import { copyParameters, type Parameter, type ParameterSet } from "./parameters.ts";
 import type { SequenceRunner } from "./sequence-runner.ts";
 import type { TrainedWeights } from "./trained-weights.ts";
@@ -22,7 +21,7 @@ export interface CriticHost {
   readonly gradients: () => ParameterSet;
   /** Gives the sampler's memory back where training needs it. */
   readonly rest: () => Promise<void>;
-  readonly createMoments: CreateMoments;
+  readonly optimizer: OptimizerOptions;
 }
 
 /** The output layer predicts tokens; no value depends on it where it is a table of its own. */
@@ -41,7 +40,7 @@ export class EmbeddedCritic implements Critic {
     this.#trunk = trunk;
     const copied = trunk === "own" ? copyParameters(withoutOutput(host.weights.trained)) : [];
     this.#own = new Map([...copied, ...freshHead(host.weights.adapted)]);
-    this.#optimizer = new Optimizer(this.#own, host.createMoments);
+    this.#optimizer = new Optimizer(this.#own, host.optimizer);
   }
 
   async values(batch: readonly Pick<ValueDatum, "inputs">[]): Promise<Float32Array[]> {

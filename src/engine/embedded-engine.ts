@@ -29,8 +29,8 @@ import { bytesGivenBack } from "./memory-estimate.ts";
 import { type ModelFiles, openModelFiles } from "./model-files.ts";
 import type { ModelOptions } from "./model-options.ts";
 import { locateModel } from "./model-source.ts";
-import { type CreateMoments, momentsInFile, momentsInMemory } from "./moments.ts";
-import { Optimizer } from "./optimizer.ts";
+import { momentsInFile, momentsInMemory } from "./moments.ts";
+import { Optimizer, type OptimizerOptions } from "./optimizer.ts";
 import {
   copyParameters,
   countParameters,
@@ -79,7 +79,7 @@ export class EmbeddedEngine implements Engine {
   readonly #sequences: SequenceRunner;
   readonly #decoding: DecodingModel;
   readonly #policy: EmbeddedPolicy;
-  readonly #createMoments: CreateMoments;
+  readonly #optimizerOptions: OptimizerOptions;
   readonly #optimizer: Optimizer;
 
   private constructor({ weights, tokenizer, name }: Parts, options: EmbeddedEngineOptions) {
@@ -90,9 +90,10 @@ export class EmbeddedEngine implements Engine {
     this.parameterCount = countParameters(all);
     this.trainableParameterCount = countParameters(trained);
     this.#weights = weights;
-    const { momentsFolder } = options;
-    this.#createMoments = momentsFolder === undefined ? momentsInMemory : momentsInFile(momentsFolder);
-    this.#optimizer = new Optimizer(trained, this.#createMoments);
+    const { momentsFolder, threads } = options;
+    const createMoments = momentsFolder === undefined ? momentsInMemory : momentsInFile(momentsFolder);
+    this.#optimizerOptions = { createMoments, threads };
+    this.#optimizer = new Optimizer(trained, this.#optimizerOptions);
     this.trainingPlan = planTraining(
       {
         model: this.model,
@@ -102,10 +103,9 @@ export class EmbeddedEngine implements Engine {
       },
       options,
     );
-    this.#sequences = new SequenceRunner(adapted, { threads: options.threads, ...this.trainingPlan });
+    this.#sequences = new SequenceRunner(adapted, { threads, ...this.trainingPlan });
     const precision = options.samplingWeights ?? "f32";
     const bits = bitsOf(precision);
-    const { threads } = options;
     this.#decoding = new DecodingModel(this.model, () => this.#weightsToSample(), {
       threads,
       bits,
@@ -265,7 +265,7 @@ export class EmbeddedEngine implements Engine {
       sequences: this.#sequences,
       gradients: () => this.#optimizer.gradients,
       rest: () => this.#restSampler(),
-      createMoments: this.#createMoments,
+      optimizer: this.#optimizerOptions,
     };
     return new EmbeddedCritic(host, options);
   }

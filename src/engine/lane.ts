@@ -1,5 +1,7 @@
 /** Where one micro-batch at a time is computed. A lane has arrays of its own, so that several run side by side. */
+import { runLoop } from "../shared/loop-threads.ts";
 import { releaseArrays } from "../shared/release-arrays.ts";
+import type { VectorLoop } from "../shared/vector-loop.ts";
 import type { Head } from "./head.ts";
 import type { Sequences } from "./packing.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
@@ -43,9 +45,28 @@ export class LaneGradients {
     );
   }
 
+  /** Adds them to others of the same names and leaves zeros, with so many threads at most. Throws `EngineError` where one fails. */
+  async moveInto(target: ParameterSet, threads: number): Promise<void> {
+    const works = [...target].flatMap(([name, { data: sum }]) => {
+      const own = this.#arrays.get(name);
+      return own ? [{ arrays: { sum, summand: own.data }, scalars: { zero: 0 } }] : [];
+    });
+    await runLoop(moveLoop, works, threads);
+  }
+
   /** Gives the memory back, and whatever half a sum is in it. */
   clear(): void {
     releaseArrays([...this.#arrays.values()].map(({ data }) => data));
     this.#arrays.clear();
   }
 }
+
+const moveLoop: VectorLoop<"sum" | "summand", "zero"> = {
+  arrays: ["sum", "summand"],
+  scalars: ["zero"],
+  assignments: [
+    ["sum", ["sum", "+", "summand"]],
+    ["summand", "zero"],
+  ],
+  results: ["sum", "summand"],
+};

@@ -21,6 +21,8 @@ export interface MomentsPiece extends Readonly<Record<MomentKind, Float32Array>>
 export interface Moments {
   /** By parameter. */
   readonly shapes: ReadonlyMap<string, readonly number[]>;
+  /** All of them by parameter, to be changed in place; undefined where they lie in a file. */
+  readonly inMemory: ReadonlyMap<string, MomentsPiece> | undefined;
   /** Hands out the moments of one parameter piece by piece; what `change` writes into a piece stays. Throws `FileError`. */
   change(name: string, change: (piece: MomentsPiece) => void | Promise<void>): Promise<void>;
   /** The values of one moment, piece by piece; a piece is valid until the next is asked for. Throws `FileError`. */
@@ -45,6 +47,7 @@ export async function momentsInMemory(parameters: ParameterSet): Promise<Moments
   };
   return {
     shapes: shapesOf(parameters),
+    inMemory: arrays,
     change: async (name, change) => await change(of(name)),
     async *read(kind, name) {
       yield of(name)[kind];
@@ -72,6 +75,7 @@ const floatBytes = Float32Array.BYTES_PER_ELEMENT;
 /** Pieces follow each other in the order of the parameters, of each first its first moments, then its second ones. */
 class FileMoments implements Moments {
   readonly shapes: ReadonlyMap<string, readonly number[]>;
+  readonly inMemory = undefined;
   readonly #folder: string;
   readonly #handle: FileHandle;
   readonly #places: ReadonlyMap<string, Place>;

@@ -3,23 +3,31 @@
  * made when it is first needed, since a model that only samples has none.
  */
 import { EngineError } from "../errors.ts";
-import { adamStep, type OptimizerState } from "./adam.ts";
+import { adamStep, gradientNorm, type OptimizerState } from "./adam.ts";
 import { readOptimizer, writeOptimizer } from "./checkpoint.ts";
 import type { AdamOptions, StepReport } from "./engine.ts";
 import type { CreateMoments } from "./moments.ts";
 import { type ParameterSet, zerosLike } from "./parameters.ts";
 
+export interface OptimizerOptions {
+  readonly createMoments: CreateMoments;
+  /** Most that a step uses. */
+  readonly threads: number;
+}
+
 export class Optimizer {
   readonly #parameters: ParameterSet;
   readonly #createMoments: CreateMoments;
+  readonly #threads: number;
   #gradients: ParameterSet | undefined;
   #state: OptimizerState | undefined;
   /** A step began that has not ended: some weights are new and some are not. */
   #isTorn = false;
 
-  constructor(parameters: ParameterSet, createMoments: CreateMoments) {
+  constructor(parameters: ParameterSet, { createMoments, threads }: OptimizerOptions) {
     this.#parameters = parameters;
     this.#createMoments = createMoments;
+    this.#threads = threads;
   }
 
   /** Of all parameters, by their names; what is added to them counts in the next step. */
@@ -28,15 +36,20 @@ export class Optimizer {
     return this.#gradients;
   }
 
-  /** One update of the parameters, after which the gradients are 0. Throws `FileError` where moments lie in a file. */
+  /** One update of the parameters, after which the gradients are 0. Throws as `adamStep` does. */
   async step(options: AdamOptions): Promise<StepReport> {
     this.#requireWhole();
     this.#state ??= { step: 0, moments: await this.#createMoments(this.#parameters) };
     this.#isTorn = true;
     const trained = { parameters: this.#parameters, gradients: this.gradients, state: this.#state };
-    const gradientNorm = await adamStep(trained, options);
+    const gradientNorm = await adamStep(trained, options, this.#threads);
     this.#isTorn = false;
     return { gradientNorm };
+  }
+
+  /** Euclidean norm of what has been added since the last step. */
+  async gradientNorm(): Promise<number> {
+    return await gradientNorm(this.gradients, this.#threads);
   }
 
   /** Forgets moments and steps. */

@@ -1,6 +1,5 @@
 /** The weights of a model as arrays that JavaScript owns, by Hugging Face's names; every graph reads these very arrays. */
 import { type Random, random } from "../shared/random.ts";
-import { compileVectorLoop } from "../shared/vector-loop.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
 import type { Feed } from "./session.ts";
 
@@ -44,21 +43,6 @@ export function zerosLike(parameters: ParameterSet): Map<string, Parameter> {
 export function copyParameters(parameters: ParameterSet): Map<string, Parameter> {
   return new Map([...parameters].map(([name, { shape, data }]) => [name, { shape, data: data.slice() }]));
 }
-
-/** Adds numbers to others of the same names and leaves zeros. */
-export function moveInto(target: ParameterSet, source: ParameterSet): void {
-  for (const [name, { data: summand }] of source) {
-    add({ sum: (target.get(name) as Parameter).data, summand }, {});
-    summand.fill(0);
-  }
-}
-
-const add = compileVectorLoop({
-  arrays: ["sum", "summand"],
-  scalars: [],
-  assignments: [["sum", ["sum", "+", "summand"]]],
-  results: ["sum"],
-});
 
 /** Feeds of a graph whose parameters were declared under `prefix` + name. */
 export function parameterFeeds(parameters: ParameterSet, prefix = ""): [string, Feed][] {

@@ -15,7 +15,7 @@ import type { AdaptedModel } from "./lora.ts";
 import { type MicroBatch, planMicroBatches, shareOut } from "./micro-batch.ts";
 import { NetworkLane } from "./network-lane.ts";
 import { layTokens, padTokens, type Sequences } from "./packing.ts";
-import { moveInto, type ParameterSet } from "./parameters.ts";
+import type { ParameterSet } from "./parameters.ts";
 import { type RowPlaces, scatter, select } from "./places.ts";
 import type { Values } from "./session.ts";
 import { planSharing } from "./shared-micro-batches.ts";
@@ -170,7 +170,7 @@ export class SequenceRunner {
       sum.sharedTokens += shared;
       scatter(report.values, work.places, { microBatch, rows: values });
     });
-    for (const own of sums.slice(1)) moveInto(gradients, own.gradients);
+    for (const own of this.#lanes.slice(1)) await own.gradients.moveInto(gradients, this.#options.threads);
     const total = (key: "loss" | "paddedTokens" | "sharedTokens"): number =>
       sums.reduce((all, sum) => all + sum[key], 0);
     const sharedTokens = total("sharedTokens");

@@ -55,6 +55,13 @@ export const pairOf = vector(0x14);
 export const isPairAtLeast = vector(0x4c);
 export const isAny = vector(0x53);
 export const greaterPair = vector(0xf7);
+export const addPair = vector(0xf0);
+export const multiplyPair = vector(0xf2);
+/** A double of a pair, by its place. */
+export const ofPair = (place: 0 | 1): Code => [vector(0x21), place];
+/** Two singles, from an address and an offset, and zeros; of four singles the first two as doubles. */
+export const loadHalf = (offset = 0): Code => [vector(0x5d), at(3, offset)];
+export const widenHalf = vector(0x5f);
 
 /** All of the same single; arithmetic on four singles. */
 export const fourOf = vector(0x13);

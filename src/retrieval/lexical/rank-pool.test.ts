@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { expect, test, vi } from "vitest";
+import { startThread } from "../../shared/start-thread.ts";
 import { openIndex, saveIndex } from "../index-folder.ts";
 import { type Bm25Index, buildBm25Index } from "./bm25.ts";
-import { startThread } from "./start-thread.ts";
 
-vi.mock("./start-thread.ts", async (importOriginal) => {
-  const original = await importOriginal<typeof import("./start-thread.ts")>();
+vi.mock("../../shared/start-thread.ts", async (importOriginal) => {
+  const original = await importOriginal<typeof import("../../shared/start-thread.ts")>();
   return { startThread: vi.fn(original.startThread) };
 });
 

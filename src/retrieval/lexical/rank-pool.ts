@@ -7,9 +7,9 @@
 import { setImmediate } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { RetrieverError } from "../../errors.ts";
+import { startThread } from "../../shared/start-thread.ts";
 import type { Bm25Options } from "./bm25-options.ts";
 import type { MemoryPostings } from "./memory-postings.ts";
-import { startThread } from "./start-thread.ts";
 import type { Ranking } from "./top-k.ts";
 
 /** What threads need of an index; all arrays lie in shared memory. */
@@ -123,7 +123,7 @@ export class RankPool {
   }
 
   #start(workerData: RankThread): Worker {
-    const worker = startThread("rank-worker", workerData);
+    const worker = startThread("rank-worker", import.meta.url, workerData);
     worker.on("message", (answer: RankAnswer) => this.#receive(answer));
     worker.on("error", (cause) =>
       this.#fail(new RetrieverError(`a search thread failed: ${cause.message}`, { cause })),

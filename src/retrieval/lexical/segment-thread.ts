@@ -4,8 +4,8 @@
  */
 import type { Worker } from "node:worker_threads";
 import { RetrieverError } from "../../errors.ts";
+import { startThread } from "../../shared/start-thread.ts";
 import type { PostingsOptions, Segment } from "./postings.ts";
-import { startThread } from "./start-thread.ts";
 
 /** What a thread is sent: texts and titles in turn, or that the segment so far is wanted. */
 export type SegmentRequest = readonly string[] | "take";
@@ -38,7 +38,7 @@ export class SegmentThread {
   readonly #underWay: Promise<SegmentAnswer>[] = [];
 
   constructor(data: SegmentThreadData) {
-    this.#worker = startThread("segment-worker", data);
+    this.#worker = startThread("segment-worker", import.meta.url, data);
     this.#worker.on("message", (answer: SegmentAnswer) => {
       if ("bytes" in answer) this.#bytes = answer.bytes;
       this.#waiting.shift()?.resolve(answer);

@@ -128,6 +128,7 @@ export class EmbeddedBackend implements Backend {
     const run = this.#borrow(weights);
     const save = (folder: string): Promise<void> => this.#save(weights, folder);
     return new EmbeddedModel({
+      threads: this.#options.threads,
       weights,
       run,
       save,

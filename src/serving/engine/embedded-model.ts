@@ -1,7 +1,6 @@
 /** One trained model of an embedded base: its weights, its optimiser, and the graphs it shares with its like. */
 import type { Datum } from "../../algorithm/datum.ts";
 import type { Loss } from "../../algorithm/loss.ts";
-import { gradientNorm } from "../../engine/adam.ts";
 import type { AdamOptions, StepReport } from "../../engine/engine.ts";
 import { languageHead, languageInputs } from "../../engine/language-head.ts";
 import { momentsInMemory } from "../../engine/moments.ts";
@@ -19,6 +18,8 @@ export interface RunOfShape {
 }
 
 export interface EmbeddedModelParts {
+  /** Most that a step of the optimiser uses. */
+  readonly threads: number;
   readonly weights: TrainedWeights;
   readonly run: RunOfShape;
   readonly snapshot: () => Sampler;
@@ -32,7 +33,10 @@ export class EmbeddedModel implements TrainedModel {
 
   constructor(parts: EmbeddedModelParts) {
     this.#parts = parts;
-    this.#optimizer = new Optimizer(parts.weights.trained, momentsInMemory);
+    this.#optimizer = new Optimizer(parts.weights.trained, {
+      createMoments: momentsInMemory,
+      threads: parts.threads,
+    });
   }
 
   async logprobs(batch: readonly Datum[]): Promise<Float32Array[]> {
@@ -62,7 +66,7 @@ export class EmbeddedModel implements TrainedModel {
 
   async step(options: AdamOptions): Promise<StepReport> {
     return await this.#parts.run.alone(async () => {
-      if (!Number.isFinite(gradientNorm(this.#optimizer.gradients))) {
+      if (!Number.isFinite(await this.#optimizer.gradientNorm())) {
         this.#forgetGradients();
         throw new EngineError(
           "the gradient is not a finite number; it is forgotten and the weights are as they were. Look for advantages or weights far out of range",
