@@ -5,7 +5,7 @@
  */
 import { type AttentionShape, type AttentionValues, attentionGradients } from "./attention-gradients.ts";
 import type { Attribute, Graph, Tensor } from "./graph.ts";
-import { reshape } from "./operators.ts";
+import { attentionWidth, narrow, narrowHeads, widenHeads } from "./head-width.ts";
 
 const microsoft = "com.microsoft";
 
@@ -33,26 +33,14 @@ export function attention(graph: Graph, inputs: AttentionInputs, shape: Attentio
   );
 }
 
-/** Heads must be some eights wide; others have columns of 0 added, which change nothing, and taken away again. */
 function computeAttention(
   graph: Graph,
   { query, key, value, ends }: AttentionInputs,
   { heads, keyValueHeads, headSize, sizes }: AttentionShape,
 ): AttentionValues {
   const [B, T] = sizes;
-  const width = 8 * Math.ceil(headSize / 8);
-  const widen = (x: Tensor, count: number): Tensor => {
-    if (width === headSize) return x;
-    const byHead = reshape(graph, x, [B, T, count, headSize]);
-    const before = [0, 0, 0, 0];
-    const pads = graph.integers([...before, 0, 0, 0, width - headSize]);
-    return reshape(graph, graph.node("Pad", [byHead, pads], [B, T, count, width]), [B, T, count * width]);
-  };
-  const narrow = (x: Tensor): Tensor => {
-    if (width === headSize) return x;
-    const [from, to, last] = [graph.integers([0]), graph.integers([headSize]), graph.integers([-1])];
-    return graph.node("Slice", [x, from, to, last], [...x.shape.slice(0, -1), headSize]);
-  };
+  const width = attentionWidth(headSize);
+  const widen = (x: Tensor, count: number): Tensor => widenHeads(graph, x, { count, headSize, sizes });
   const [output, keyHeads, valueHeads, weights] = graph.nodesWithOutputs(
     "GroupQueryAttention",
     [
@@ -70,11 +58,9 @@ function computeAttention(
     ],
     { domain: microsoft, attributes: attentionAttributes({ heads, keyValueHeads, headSize }) },
   ) as [Tensor, Tensor, Tensor, Tensor];
-  const attended =
-    width === headSize
-      ? output
-      : reshape(graph, narrow(reshape(graph, output, [B, T, heads, width])), [B, T, heads * headSize]);
-  return { attended, weights, keyHeads: narrow(keyHeads), valueHeads: narrow(valueHeads) };
+  const attended = narrowHeads(graph, output, { count: heads, headSize, sizes });
+  const [narrowKeys, narrowValues] = [keyHeads, valueHeads].map((x) => narrow(graph, x, headSize));
+  return { attended, weights, keyHeads: narrowKeys as Tensor, valueHeads: narrowValues as Tensor };
 }
 
 function attentionAttributes(

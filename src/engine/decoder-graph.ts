@@ -138,15 +138,3 @@ function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
   const joined = packing ? takeBack(graph, attended, packing) : reshape(graph, attended, [N, heads * size]);
   return project(graph, joined, { ...setting, name: "self_attn.o_proj" });
 }
-
-/** 0 where a token may look, a large negative number where it may not: (groupSize * T, T). */
-export function causalMask(time: number, groupSize: number): Float32Array {
-  const mask = new Float32Array(groupSize * time * time);
-  for (let row = 0; row < groupSize * time; row++) {
-    mask.fill(maskedScore, row * time + (row % time) + 1, (row + 1) * time);
-  }
-  return mask;
-}
-
-/** Added to scores that must vanish in a softmax; finite, so that a row without any allowed score is no NaN. */
-export const maskedScore = -1e9;

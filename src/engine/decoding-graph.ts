@@ -1,18 +1,21 @@
 /**
- * The decoder as a graph that extends sequences with a cache: S new tokens for each of B sequences attend to T
- * cached ones and to each other. S = 1 is decoding, S > 1 the prefill of a prompt or observation in chunks; all
- * three sizes are free, so that one session serves every call.
+ * The decoder as a graph that extends sequences with a cache: one new token for each of B slots of the cache, or S new
+ * tokens of one slot. All sizes are free, so that one session serves every call. Only the N tokens that are wanted pass
+ * through the linear layers; for attention they are spread over the slots, of which others take part with any of them.
  *
- * The cache is time-major, (T, B * keyValueHeads, headDim): its first T rows are a contiguous view that is read
- * without a copy (`transBatchB`), and the buffer behind it can be larger.
+ * `GroupQueryAttention` writes keys and values into the cache, in place: what it is fed as past and what it returns as
+ * present are the same arrays. Each sequence has a length of its own. Its factor 1 / sqrt(headDim) stands in the rotary tables,
+ * half of it with queries and half with keys: products without a factor take a kernel that does not pack keys first
+ * (docs/LOG.md). Asked for its weights too, it leaves out a path that reads keys and values more slowly.
  */
 import { normalizeHeads } from "./attention-projection.ts";
 import { type DecodingLayers, outputLayer, plainLayers } from "./decoding-layers.ts";
-import { type Attribute, type Dimension, Graph, type Tensor } from "./graph.ts";
+import { Graph, type Tensor } from "./graph.ts";
+import { attentionWidth, narrowHeads, widenHeads } from "./head-width.ts";
 import { IntegerLayers } from "./integer-layers.ts";
 import { largestCode } from "./integer-products.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
-import { gatedSilu, gatherRows, reshape, rmsNorm, transpose } from "./operators.ts";
+import { gatedSilu, gatherRows, reshape, rmsNorm } from "./operators.ts";
 import { quantizeProducts } from "./quantized-products.ts";
 import { Session, type SessionOptions, type Weight } from "./session.ts";
 import type { WeightBits } from "./weight-quantization.ts";
@@ -20,10 +23,14 @@ import type { WeightBits } from "./weight-quantization.ts";
 const microsoft = "com.microsoft";
 const B = "B";
 const S = "S";
-const T = "T";
-const BK = "BK";
-const GS = "GS";
+/** Places of B * S. */
+const BS = "BS";
+/** Tokens that are run. */
 const N = "N";
+/** Sequences whose next token is wanted. */
+const M = "M";
+/** Rows of the cache. */
+const C = "C";
 /** Positions in the rotary tables. */
 const P = "P";
 
@@ -34,9 +41,9 @@ export interface DecodingOptions extends SessionOptions {
 
 export interface DecodingGraph {
   readonly session: Session;
-  /** Natural log-probabilities of the next token (B, V). */
+  /** Natural log-probabilities of the next token (M, V). */
   readonly logprobs: string;
-  /** By layer: keys and values of the new tokens (B, S, keyValueHeads * headDim). */
+  /** By layer: the whole cache (B, keyValueHeads, C, attentionWidth), to be bound to the arrays that are fed as `keys.N` and `values.N`. */
   readonly keys: readonly string[];
   readonly values: readonly string[];
 }
@@ -115,16 +122,19 @@ function addAndNormalize(
 }
 
 interface Inputs {
-  /** New tokens (B * S) and their positions (B, S). */
+  /** New tokens (N). */
   readonly tokens: Tensor;
+  /** Positions (B, S). */
   readonly positions: Tensor;
   readonly cosine: Tensor;
   readonly sine: Tensor;
-  /** 0 or a large negative number: which cached rows a sequence may see (B * keyValueHeads, 1, T). */
-  readonly cacheMask: Tensor;
-  /** Causal mask among the new tokens, stacked for grouped heads (groupSize * S, S). */
-  readonly chunkMask: Tensor;
-  /** Row (of B * S) of the last new token of each sequence (B). */
+  /** Of the N tokens that of each place (B * S), and the place of each token (N). */
+  readonly places: Tensor;
+  readonly rows: Tensor;
+  /** Position of the last new token of each sequence (B), and one more than the greatest of them (1), int32. */
+  readonly ends: Tensor;
+  readonly longest: Tensor;
+  /** Of the N tokens those after which a token is wanted (M). */
   readonly last: Tensor;
 }
 
@@ -135,9 +145,11 @@ function declareInputs(graph: Graph, model: ModelOptions): Inputs {
     positions: graph.input("positions", [B, S], "int64"),
     cosine: graph.input("cosine", [P, half]),
     sine: graph.input("sine", [P, half]),
-    cacheMask: graph.input("cacheMask", [BK, 1, T]),
-    chunkMask: graph.input("chunkMask", [GS, S]),
-    last: graph.input("last", [B], "int64"),
+    places: graph.input("places", [BS], "int64"),
+    rows: graph.input("rows", [N], "int64"),
+    ends: graph.input("ends", [B], "int32"),
+    longest: graph.input("longest", [1], "int32"),
+    last: graph.input("last", [M], "int64"),
   };
 }
 
@@ -149,80 +161,71 @@ interface LayerContext {
   readonly layer: number;
 }
 
-/** Attention over cache and new tokens; returns the new keys (rotated) and values beside the output. */
+/** Attention of the new tokens over the cache, which then holds them too; returns the whole cache beside the output. */
 function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor; value: Tensor } {
   const { graph, model, inputs, layers, layer } = context;
   const { keyValueHeads, heads } = model;
   const size = headSize(model);
-  const groupSize = heads / keyValueHeads;
   const names = ["q", "k", "v"] as const;
-  const projections = names.map((name) => inLayer(layer, `self_attn.${name}_proj`));
-  const projected = layers.read(x, projections);
+  const projected = layers.read(
+    x,
+    names.map((name) => inLayer(layer, `self_attn.${name}_proj`)),
+  );
   const parameter = (name: string): Tensor => layers.parameter(inLayer(layer, name));
-  const [queries, keys, value] = names.map((name, index) =>
-    normalizeHeads(graph, projected[index] as Tensor, { model, parameter, sizes: [B, S], name }),
-  ) as [Tensor, Tensor, Tensor];
+  const [queries, keys, value] = names.map((name, index) => {
+    const spread = gatherRows(graph, projected[index] as Tensor, inputs.places);
+    return normalizeHeads(graph, spread, { model, parameter, sizes: [B, S], name });
+  }) as [Tensor, Tensor, Tensor];
   const rotate = (tensor: Tensor): Tensor =>
     graph.node("RotaryEmbedding", [tensor, inputs.positions, inputs.cosine, inputs.sine], tensor.shape, {
       domain: microsoft,
       attributes: { interleaved: 0 },
     });
-  const byHead = (tensor: Tensor): Tensor => {
-    const split = reshape(graph, tensor, [B, S, keyValueHeads, size]);
-    return reshape(graph, transpose(graph, split, [0, 2, 1, 3]), [BK, S, size]);
-  };
-  const key = rotate(keys);
-  const query = reshape(graph, rotate(queries), [B, S, keyValueHeads, groupSize, size]);
-  const mixed = attendToCacheAndChunk(context, {
-    queries: reshape(graph, transpose(graph, query, [0, 2, 3, 1, 4]), [BK, GS, size]),
-    cachedKeys: graph.input(`keys.${layer}`, [T, BK, size]),
-    cachedValues: graph.input(`values.${layer}`, [T, BK, size]),
-    keys: byHead(key),
-    values: byHead(value),
+  const widen = (tensor: Tensor, count: number): Tensor =>
+    widenHeads(graph, tensor, { count, headSize: size, sizes: [B, S] });
+  const attended = attendToCache(context, {
+    query: widen(rotate(queries), heads),
+    key: widen(rotate(keys), keyValueHeads),
+    value: widen(value, keyValueHeads),
   });
-  const byGroup = reshape(graph, mixed, [B, keyValueHeads, groupSize, S, size]);
-  const joined = reshape(graph, transpose(graph, byGroup, [0, 3, 1, 2, 4]), [N, heads * size]);
-  return { output: layers.write(joined, inLayer(layer, "self_attn.o_proj")), key, value };
+  const mixed = narrowHeads(graph, attended.output, { count: heads, headSize: size, sizes: [B, S] });
+  const joined = gatherRows(graph, reshape(graph, mixed, [BS, heads * size]), inputs.rows);
+  return {
+    ...attended,
+    output: layers.write({ ...joined, shape: [N, heads * size] }, inLayer(layer, "self_attn.o_proj")),
+  };
 }
 
-interface CachedAttention {
-  readonly queries: Tensor;
-  readonly cachedKeys: Tensor;
-  readonly cachedValues: Tensor;
-  readonly keys: Tensor;
-  readonly values: Tensor;
+/** All heads side by side, (B, S, heads * attentionWidth), and those of keys and values. */
+interface Projections {
+  readonly query: Tensor;
+  readonly key: Tensor;
+  readonly value: Tensor;
 }
 
-function attendToCacheAndChunk(context: LayerContext, tensors: CachedAttention): Tensor {
-  const { graph, model, inputs } = context;
-  const scale = { float: 1 / Math.sqrt(headSize(model)) };
-  const product = (a: Tensor, b: Tensor, columns: Dimension, attributes: Record<string, Attribute>): Tensor =>
-    graph.node("FusedMatMul", [a, b], [BK, GS, columns], { domain: microsoft, attributes });
-  const { queries, cachedKeys, cachedValues, keys, values } = tensors;
-  const cachedScores = product(queries, cachedKeys, T, { transB: 1, transBatchB: 1, alpha: scale });
-  const newScores = product(queries, keys, S, { transB: 1, alpha: scale });
-  const scores = graph.node(
-    "Concat",
-    [
-      graph.node("Add", [cachedScores, inputs.cacheMask], cachedScores.shape),
-      graph.node("Add", [newScores, inputs.chunkMask], newScores.shape),
-    ],
-    [BK, GS, "TS"],
-    { attributes: { axis: -1 } },
-  );
-  const weights = graph.node("Softmax", [scores], scores.shape, { attributes: { axis: -1 } });
-  const [cachedWeights, newWeights] = graph.nodesWithOutputs(
-    "Split",
-    [weights, graph.shape([T, S])],
-    [cachedScores.shape, newScores.shape],
-    { attributes: { axis: -1 } },
-  ) as [Tensor, Tensor];
-  const size = headSize(model);
-  return graph.node(
-    "Add",
-    [product(cachedWeights, cachedValues, size, { transBatchB: 1 }), product(newWeights, values, size, {})],
-    [BK, GS, size],
-  );
+function attendToCache(
+  { graph, model, inputs, layer }: LayerContext,
+  { query, key, value }: Projections,
+): { output: Tensor; key: Tensor; value: Tensor } {
+  const { heads, keyValueHeads } = model;
+  const shape = [B, keyValueHeads, C, attentionWidth(headSize(model))];
+  const past = ["keys", "values"].map((name) => graph.input(`${name}.${layer}`, shape));
+  const afterSoftmax = 2;
+  const [output, allKeys, allValues] = graph.nodesWithOutputs(
+    "GroupQueryAttention",
+    [query, key, value, ...past, inputs.ends, inputs.longest],
+    [query.shape, shape, shape, [B, heads, S, "longest"]],
+    {
+      domain: microsoft,
+      attributes: {
+        num_heads: heads,
+        kv_num_heads: keyValueHeads,
+        scale: { float: 1 },
+        qk_output: afterSoftmax,
+      },
+    },
+  ) as [Tensor, Tensor, Tensor];
+  return { output, key: allKeys, value: allValues };
 }
 
 function feedForward({ graph, layers, layer }: LayerContext, x: Tensor): Tensor {

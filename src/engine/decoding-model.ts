@@ -1,11 +1,11 @@
-/** Extends cached sequences by new tokens: makes the feeds of the decoding graph and stores what it returns. */
+/** Extends cached sequences by new tokens: makes the feeds of the decoding graph, which stores keys and values itself. */
+import { assert } from "../errors.ts";
 import { releaseArrays } from "../shared/release-arrays.ts";
-import { causalMask, maskedScore } from "./decoder-graph.ts";
 import { createDecodingGraph, type DecodingGraph, type DecodingOptions } from "./decoding-graph.ts";
-import { KeyValueCache } from "./key-value-cache.ts";
+import type { KeyValueCache } from "./key-value-cache.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import type { ParameterSet } from "./parameters.ts";
-import { rotaryTables } from "./rotary-tables.ts";
+import { type RotaryValues, rotaryTables } from "./rotary-tables.ts";
 import type { Feed } from "./session.ts";
 
 /** New tokens (at least one) of the sequence in a slot, after `cached` tokens that the cache holds. */
@@ -13,13 +13,8 @@ export interface Extension {
   readonly slot: number;
   readonly cached: number;
   readonly tokens: readonly number[];
-  /** Takes part only to keep all slots in order; nothing of it is stored. */
+  /** Only stands between others, whose slots are read at once; its token is not run, and what follows its cached rows is lost. */
   readonly isIdle?: boolean;
-}
-
-interface Output {
-  readonly data: Float32Array;
-  readonly shape: readonly number[];
 }
 
 /** A graph with what its session may read while it lives. */
@@ -37,8 +32,7 @@ export class DecodingModel {
   readonly #weights: () => Promise<ParameterSet>;
   readonly #options: DecodingModelOptions;
   #graph: OpenGraph | undefined;
-  /** What the outputs of a call are written into. */
-  readonly #buffers = new Map<string, Float32Array>();
+  #logprobs = new Float32Array();
   #closing: Promise<void> = Promise.resolve();
 
   /** `weights` is called whenever a session is made; what it returns is held as long as that session. */
@@ -62,59 +56,53 @@ export class DecodingModel {
   /** Forgets the weights and gives back all memory; no call may be under way. */
   async rest(): Promise<void> {
     this.invalidate();
-    releaseArrays(this.#buffers.values());
-    this.#buffers.clear();
+    releaseArrays([this.#logprobs]);
+    this.#logprobs = new Float32Array();
     await this.#closing;
   }
 
   /**
    * Runs the new tokens of some slots and stores their keys and values. Returns log-probabilities of the token
-   * after each extension, (extensions, vocabulary), in an array that the next call writes over. Extensions of all slots
-   * in order read the cache in place; others work on a copy of their slots.
+   * after each extension that is not idle, (extensions, vocabulary), in an array that the next call writes over. Extensions
+   * by one token of neighbouring slots in order are one run; of others each has its own.
    */
   async extend(cache: KeyValueCache, extensions: readonly Extension[]): Promise<Float32Array> {
-    const isWhole =
-      extensions.length === cache.slots && extensions.every(({ slot }, index) => slot === index);
-    const rows = Math.max(1, ...extensions.map(({ cached }) => cached));
-    const source = isWhole ? cache : gather(this.model, cache, extensions, rows);
     const graph = await this.#open();
-    const feeds = new Map<string, Feed>([
-      ...tableFeeds(this.model, extensions),
-      ...chunkFeeds(this.model, extensions),
-      ["cacheMask", cacheMask(this.model, extensions, rows)],
-      ...cacheFeeds(this.model, source, rows),
-    ]);
-    const fresh = graph.keys.flatMap((key, layer) => [key, graph.values[layer] as string]);
-    const chunk = Math.max(...extensions.map(({ tokens }) => tokens.length));
-    const logprobs = this.#output(graph.logprobs, [extensions.length, this.model.vocabularySize]);
-    const outputs = fresh.map((name) => this.#output(name, [extensions.length, chunk, cache.slotWidth]));
-    const into = new Map([
-      [graph.logprobs, logprobs],
-      ...fresh.map((name, index) => [name, outputs[index] as Output] as const),
-    ]);
-    await graph.session.run(feeds, [], into);
-    if (source !== cache) source.release();
-    for (const [index, { data }] of outputs.entries()) {
-      for (const [sequence, { slot, cached, tokens, isIdle }] of extensions.entries()) {
-        if (isIdle) continue;
-        cache.append(index, slot, { data, sequence, chunk, start: cached, count: tokens.length });
-      }
+    const { vocabularySize } = this.model;
+    const busy = extensions.filter(({ isIdle }) => !isIdle).length;
+    const logprobs = this.#logprobsOf(busy * vocabularySize);
+    let row = 0;
+    for (const together of runs(extensions)) {
+      const rows = together.filter(({ isIdle }) => !isIdle).length;
+      const data = logprobs.subarray(row * vocabularySize, (row + rows) * vocabularySize);
+      row += rows;
+      await this.#run(graph, cache, together, { data, shape: [rows, vocabularySize] });
     }
-    if (chunk > 1) releaseArrays(outputs.map(({ data }) => data));
-    return logprobs.data;
+    return logprobs;
   }
 
-  /** The array of an output: of a prefill's keys and values a fresh one, which is large, else one that is kept and only grows. */
-  #output(name: string, shape: readonly number[]): Output {
-    const length = shape.reduce((product, size) => product * size, 1);
-    const isPrefill = shape.length === 3 && shape[1] !== 1;
-    if (isPrefill) return { data: new Float32Array(length), shape };
-    let buffer = this.#buffers.get(name);
-    if (buffer === undefined || buffer.length < length) {
-      buffer = new Float32Array(length);
-      this.#buffers.set(name, buffer);
+  async #run(
+    { session, ...outputs }: DecodingGraph,
+    cache: KeyValueCache,
+    extensions: readonly Extension[],
+    logprobs: Feed,
+  ): Promise<void> {
+    const feeds = new Map<string, Feed>([...tableFeeds(this.model, extensions), ...tokenFeeds(extensions)]);
+    const into = new Map([[outputs.logprobs, logprobs]]);
+    const first = (extensions[0] as Extension).slot;
+    for (let layer = 0; layer < this.model.layers; layer++) {
+      const keys = cache.view(2 * layer, first, extensions.length);
+      const values = cache.view(2 * layer + 1, first, extensions.length);
+      feeds.set(`keys.${layer}`, keys).set(`values.${layer}`, values);
+      into.set(outputs.keys[layer] as string, keys).set(outputs.values[layer] as string, values);
     }
-    return { data: buffer.subarray(0, length), shape };
+    await session.run(feeds, [], into);
+  }
+
+  /** An array that is kept and only grows. */
+  #logprobsOf(length: number): Float32Array {
+    if (this.#logprobs.length < length) this.#logprobs = new Float32Array(length);
+    return this.#logprobs.subarray(0, length);
   }
 
   async close(): Promise<void> {
@@ -132,20 +120,35 @@ export class DecodingModel {
   }
 }
 
-function gather(
-  model: ModelOptions,
-  cache: KeyValueCache,
-  extensions: readonly Extension[],
-  rows: number,
-): KeyValueCache {
-  const copy = new KeyValueCache(model, extensions.length, rows);
-  for (const [index, { slot, cached }] of extensions.entries()) copy.copySlot(cache, slot, index, cached);
-  return copy;
+/** Extensions that are one run. */
+function runs(extensions: readonly Extension[]): (readonly Extension[])[] {
+  const start = extensions[0]?.slot ?? 0;
+  const areTogether = extensions.every(({ slot, tokens }, i) => slot === start + i && tokens.length === 1);
+  if (areTogether) return [extensions];
+  assert(
+    !extensions.some(({ isIdle }) => isIdle),
+    "an idle slot stands among extensions that are not one run",
+  );
+  return extensions.map((extension) => [extension]);
+}
+
+const scaledTables = new WeakMap<RotaryValues, RotaryValues>();
+
+/** The rotary tables times headDim^(-1/4), with which products of queries and keys are divided by sqrt(headDim). */
+function scaledRotaryTables(model: ModelOptions, rows: number): RotaryValues {
+  const tables = rotaryTables(model, rows);
+  const known = scaledTables.get(tables);
+  if (known) return known;
+  const factor = headSize(model) ** -0.25;
+  const scale = (values: Float32Array): Float32Array => values.map((value) => value * factor);
+  const scaled = { ...tables, cosine: scale(tables.cosine), sine: scale(tables.sine) };
+  scaledTables.set(tables, scaled);
+  return scaled;
 }
 
 function tableFeeds(model: ModelOptions, extensions: readonly Extension[]): [string, Feed][] {
   const most = Math.max(...extensions.map(({ cached, tokens }) => cached + tokens.length));
-  const { rows, cosine, sine } = rotaryTables(model, most);
+  const { rows, cosine, sine } = scaledRotaryTables(model, most);
   const shape = [rows, headSize(model) / 2];
   return [
     ["cosine", { data: cosine, shape }],
@@ -153,46 +156,39 @@ function tableFeeds(model: ModelOptions, extensions: readonly Extension[]): [str
   ];
 }
 
-/** Tokens (B * S) and positions (B, S), padded to the right, the causal mask among them, and where each sequence ends. */
-function chunkFeeds(model: ModelOptions, extensions: readonly Extension[]): [string, Feed][] {
-  const count = extensions.length;
-  const chunk = Math.max(...extensions.map(({ tokens }) => tokens.length));
-  const tokens = new BigInt64Array(count * chunk);
-  const positions = new BigInt64Array(count * chunk);
-  const last = new BigInt64Array(count);
-  for (const [row, extension] of extensions.entries()) {
-    const { length } = extension.tokens;
-    for (let i = 0; i < length; i++) {
-      tokens[row * chunk + i] = BigInt(extension.tokens[i] as number);
-      positions[row * chunk + i] = BigInt(extension.cached + i);
+/** Tokens of one run, their positions, and where each stands. */
+function tokenFeeds(extensions: readonly Extension[]): [string, Feed][] {
+  const slots = extensions.length;
+  const chunk = extensions[0]?.tokens.length ?? 0;
+  const tokens: number[] = [];
+  const rows: number[] = [];
+  const last: number[] = [];
+  const places: number[] = [];
+  const positions: number[] = [];
+  const ends: number[] = [];
+  for (const [index, { cached, tokens: fresh, isIdle }] of extensions.entries()) {
+    for (const [i, token] of fresh.entries()) {
+      positions.push(cached + i);
+      places.push(isIdle ? 0 : tokens.length);
+      if (isIdle) continue;
+      rows.push(index * chunk + i);
+      tokens.push(token);
     }
-    last[row] = BigInt(row * chunk + length - 1);
+    ends.push(cached + fresh.length - 1);
+    if (!isIdle) last.push(tokens.length - 1);
   }
-  const groupSize = model.heads / model.keyValueHeads;
   return [
-    ["tokens", { data: tokens, shape: [count * chunk] }],
-    ["positions", { data: positions, shape: [count, chunk] }],
-    ["last", { data: last, shape: [count] }],
-    ["chunkMask", { data: causalMask(chunk, groupSize), shape: [groupSize * chunk, chunk] }],
+    ["tokens", vector(tokens)],
+    ["rows", vector(rows)],
+    ["last", vector(last)],
+    ["places", vector(places)],
+    ["positions", { ...vector(positions), shape: [slots, chunk] }],
+    ["ends", { data: Int32Array.from(ends), shape: [slots] }],
+    ["longest", { data: Int32Array.of(Math.max(...ends) + 1), shape: [1] }],
   ];
 }
 
-function cacheMask(model: ModelOptions, extensions: readonly Extension[], rows: number): Feed {
-  const { keyValueHeads } = model;
-  const mask = new Float32Array(extensions.length * keyValueHeads * rows);
-  for (const [row, { cached }] of extensions.entries()) {
-    for (let head = 0; head < keyValueHeads; head++) {
-      const start = (row * keyValueHeads + head) * rows;
-      mask.fill(maskedScore, start + cached, start + rows);
-    }
-  }
-  return { data: mask, shape: [extensions.length * keyValueHeads, 1, rows] };
-}
-
-function cacheFeeds(model: ModelOptions, cache: KeyValueCache, rows: number): [string, Feed][] {
-  const shape = [rows, cache.slots * model.keyValueHeads, headSize(model)];
-  return Array.from({ length: model.layers }, (_, layer) => [
-    [`keys.${layer}`, { data: cache.view(2 * layer, rows), shape }],
-    [`values.${layer}`, { data: cache.view(2 * layer + 1, rows), shape }],
-  ]).flat() as [string, Feed][];
-}
+const vector = (values: readonly number[]): Feed => ({
+  data: BigInt64Array.from(values, BigInt),
+  shape: [values.length],
+});

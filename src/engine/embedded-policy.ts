@@ -12,11 +12,13 @@ import { CompletionJob, type TokenSamplingOptions } from "./completion-job.ts";
 import type { DecodingModel, Extension } from "./decoding-model.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** Prefill starts when this share of the busy slots waits for it: fewer, larger calls. */
-const prefillShare = 0.25;
-/** Most tokens of one prefill call, padding included, and of one sequence in it. */
-const prefillTokens = 4096;
+/** Most tokens of one sequence that are run at once. */
 const prefillChunk = 256;
+/**
+ * So many new tokens of a sequence, and no more of them than there are sequences, are run one by one beside the tokens that
+ * others have sampled: runs of few tokens take longer for each.
+ */
+const fewTokens = 12;
 
 interface Entry {
   readonly job: CompletionJob;
@@ -134,18 +136,14 @@ export class EmbeddedPolicy implements Policy {
   async #advance(): Promise<void> {
     const pending = this.#pool.pending();
     if (pending.length === 0) return;
-    const waiting = pending.filter(({ tokens }) => tokens.length > 1);
-    const held = this.#pool.heldCount;
-    const isPrefill =
-      waiting.length > 0 &&
-      (waiting.length === pending.length || waiting.length + held >= prefillShare * (pending.length + held));
-    const extensions = isPrefill
-      ? prefillBatch(waiting, this.#pool.copyTokens)
-      : this.#decodingBatch(pending);
+    const few = Math.min(fewTokens, pending.length);
+    const waiting = pending.filter(({ tokens }) => tokens.length > few);
+    const extensions = waiting.length > 0 ? waiting.map(toChunk) : this.#decodingBatch(pending);
     this.#pool.reserve(extensions);
     const logprobs = await this.#model.extend(this.#pool.cache, extensions);
     const { vocabularySize } = this.#model.model;
-    for (const [row, extension] of extensions.entries()) {
+    const busy = extensions.filter(({ isIdle }) => !isIdle);
+    for (const [row, extension] of busy.entries()) {
       const entry = this.#pool.extended(extension);
       if (!entry) continue;
       // Ids beyond the tokenizer's (a padded table) have no text and are never drawn.
@@ -157,16 +155,15 @@ export class EmbeddedPolicy implements Policy {
     }
   }
 
-  /** One token for every slot; idle slots and those that wait for prefill take part with a token that is not kept. */
+  /** The next token of every slot that has one, and from the first to the last of them idle slots between. */
   #decodingBatch(pending: readonly Extension[]): Extension[] {
-    const ready = new Map(
-      pending.filter(({ tokens }) => tokens.length === 1).map((extension) => [extension.slot, extension]),
-    );
-    const idle = [this.#tokenizer.paddingId];
-    return Array.from(
-      { length: this.#pool.cache.slots },
-      (_, slot) => ready.get(slot) ?? { slot, cached: 0, tokens: idle, isIdle: true },
-    );
+    const next = new Map(pending.map((extension) => [extension.slot, toNext(extension)]));
+    const [first, last] = [pending[0], pending.at(-1)] as [Extension, Extension];
+    const tokens = [this.#tokenizer.paddingId];
+    return Array.from({ length: last.slot - first.slot + 1 }, (_, index) => {
+      const slot = first.slot + index;
+      return next.get(slot) ?? { slot, cached: this.#pool.cachedRows(slot), tokens, isIdle: true };
+    });
   }
 
   #dropAborted(): void {
@@ -180,19 +177,12 @@ export class EmbeddedPolicy implements Policy {
   }
 }
 
-/** As many of the waiting extensions as fit into one call and into `copyTokens` for the copy of their slots, each cut to one chunk. */
-function prefillBatch(waiting: readonly Extension[], copyTokens: number): Extension[] {
-  const chunk = Math.min(prefillChunk, Math.max(...waiting.map(({ tokens }) => tokens.length)));
-  const most = Math.max(1, Math.floor(prefillTokens / chunk));
-  const batch: Extension[] = [];
-  let rows = 1;
-  for (const { slot, cached, tokens } of waiting) {
-    rows = Math.max(rows, cached);
-    if (batch.length > 0 && (batch.length === most || (batch.length + 1) * rows > copyTokens)) break;
-    batch.push({ slot, cached, tokens: tokens.slice(0, chunk) });
-  }
-  return batch;
-}
+const toChunk = (extension: Extension): Extension => ({
+  ...extension,
+  tokens: extension.tokens.slice(0, prefillChunk),
+});
+
+const toNext = (extension: Extension): Extension => ({ ...extension, tokens: extension.tokens.slice(0, 1) });
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

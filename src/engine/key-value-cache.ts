@@ -1,45 +1,59 @@
 /**
- * Keys and values of the sequences being decoded, time-major per layer: (time, slots * keyValueHeads, headDim).
- * Row t of a slot belongs to the token at position t. JavaScript owns the buffers; a graph reads their first
- * rows without a copy. Slots have lengths of their own; rows beyond a slot's length are masked by the caller.
+ * Keys and values of the sequences being decoded, slot by slot: (slots, keyValueHeads, capacity, attentionWidth) in each layer.
+ * Row t of a slot's head belongs to the token at position t; slots have lengths of their own. JavaScript owns the buffers;
+ * a graph reads and extends neighbouring slots in place.
  */
 import { assert } from "../errors.ts";
 import { releaseArrays } from "../shared/release-arrays.ts";
+import { attentionWidth } from "./head-width.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
+import type { Feed } from "./session.ts";
 
 const empty = new Float32Array();
 
 export class KeyValueCache {
   readonly slots: number;
-  /** Floats of one slot in one row: keyValueHeads * headDim. */
-  readonly slotWidth: number;
+  readonly #heads: number;
+  readonly #rowWidth: number;
   readonly #model: ModelOptions;
   #capacity: number;
   readonly #buffers: Float32Array[];
 
   constructor(model: ModelOptions, slots: number, capacity: number) {
     this.slots = slots;
-    this.slotWidth = model.keyValueHeads * headSize(model);
+    this.#heads = model.keyValueHeads;
+    this.#rowWidth = attentionWidth(headSize(model));
     this.#model = model;
     this.#capacity = capacity;
-    const length = capacity * slots * this.slotWidth;
+    const length = slots * this.#slotLength;
     this.#buffers = Array.from({ length: 2 * model.layers }, () => new Float32Array(length));
   }
 
-  /** Rows that fit. */
+  /** Rows that fit into each slot. */
   get capacity(): number {
     return this.#capacity;
   }
 
-  /** Keys and values of each layer: entry 2 l holds keys, 2 l + 1 values. */
-  get buffers(): readonly Float32Array[] {
-    return this.#buffers;
+  /** Arrays of the cache: entry 2 l holds keys of layer l, 2 l + 1 its values. */
+  get bufferCount(): number {
+    return this.#buffers.length;
   }
 
-  /** The first `rows` rows of a buffer, without a copy. */
-  view(buffer: number, rows: number): Float32Array {
-    assert(rows <= this.capacity, `${rows} rows of a cache of ${this.capacity}`);
-    return (this.buffers[buffer] as Float32Array).subarray(0, rows * this.slots * this.slotWidth);
+  /** `count` neighbouring slots of a buffer, (count, keyValueHeads, capacity, attentionWidth), without a copy. */
+  view(buffer: number, first: number, count: number): Feed & { readonly data: Float32Array } {
+    assert(first + count <= this.slots, `slots ${first} to ${first + count} of a cache of ${this.slots}`);
+    const length = this.#slotLength;
+    return {
+      data: this.#buffer(buffer).subarray(first * length, (first + count) * length),
+      shape: [count, this.#heads, this.#capacity, this.#rowWidth],
+    };
+  }
+
+  /** The rows of one head of a slot, (capacity, attentionWidth), without a copy. */
+  rows(buffer: number, slot: number, head: number): Float32Array {
+    const length = this.#capacity * this.#rowWidth;
+    const start = (slot * this.#heads + head) * length;
+    return this.#buffer(buffer).subarray(start, start + length);
   }
 
   /**
@@ -51,84 +65,46 @@ export class KeyValueCache {
     size: { readonly slots: number; readonly capacity: number },
   ): KeyValueCache {
     const target = new KeyValueCache(this.#model, size.slots, 0);
-    const length = size.capacity * size.slots * this.slotWidth;
     target.#capacity = size.capacity;
-    const isInPlace = size.slots === this.slots && kept.every(({ slot }, index) => slot === index);
-    for (const [index, source] of this.#buffers.entries()) {
-      const buffer = new Float32Array(length);
-      if (isInPlace) buffer.set(source.subarray(0, Math.min(length, source.length)));
-      else
-        for (const [to, { slot, rows }] of kept.entries()) {
-          copySlotRows(
-            { buffer: source, stride: this.slots * this.slotWidth, start: slot * this.slotWidth },
-            { buffer, stride: size.slots * this.slotWidth, start: to * this.slotWidth },
-            { rows, width: this.slotWidth },
-          );
-        }
-      target.#buffers[index] = buffer;
+    for (const index of this.#buffers.keys()) {
+      target.#buffers[index] = new Float32Array(size.slots * target.#slotLength);
+      for (const [to, { slot, rows }] of kept.entries()) this.#copyRows(index, slot, rows, { target, to });
+      releaseArrays([this.#buffer(index)]);
       this.#buffers[index] = empty;
-      releaseArrays([source]);
     }
     this.#capacity = 0;
     return target;
   }
 
-  /** Gives its memory back; no run may be reading it. */
+  /** Gives its memory back; no run may be using it. */
   release(): void {
     releaseArrays(this.#buffers);
     this.#buffers.fill(empty);
     this.#capacity = 0;
   }
 
-  /** Copies the first `rows` rows of slot `from` of `source` into slot `to`. */
-  copySlot(source: KeyValueCache, from: number, to: number, rows: number): void {
-    for (const [index, target] of this.buffers.entries()) {
-      copySlotRows(
-        {
-          buffer: source.buffers[index] as Float32Array,
-          stride: source.slots * this.slotWidth,
-          start: from * this.slotWidth,
-        },
-        { buffer: target, stride: this.slots * this.slotWidth, start: to * this.slotWidth },
-        { rows, width: this.slotWidth },
-      );
+  /** Copies the first `rows` rows of slot `from` into slot `to`. */
+  copySlot(from: number, to: number, rows: number): void {
+    for (const index of this.#buffers.keys()) this.#copyRows(index, from, rows, { target: this, to });
+  }
+
+  get #slotLength(): number {
+    return this.#heads * this.#capacity * this.#rowWidth;
+  }
+
+  #buffer(index: number): Float32Array {
+    return this.#buffers[index] as Float32Array;
+  }
+
+  #copyRows(
+    buffer: number,
+    slot: number,
+    rows: number,
+    { target, to }: { readonly target: KeyValueCache; readonly to: number },
+  ): void {
+    for (let head = 0; head < this.#heads; head++) {
+      const source = this.rows(buffer, slot, head).subarray(0, rows * this.#rowWidth);
+      target.rows(buffer, to, head).set(source);
     }
-  }
-
-  /**
-   * Writes `count` new tokens of one slot, from position `start` on. `fresh` holds the new tokens of all
-   * sequences of a call, (sequences, chunk, slotWidth); `sequence` is this slot's.
-   */
-  append(buffer: number, slot: number, fresh: FreshRows): void {
-    copySlotRows(
-      { buffer: fresh.data, stride: this.slotWidth, start: fresh.sequence * fresh.chunk * this.slotWidth },
-      {
-        buffer: this.buffers[buffer] as Float32Array,
-        stride: this.slots * this.slotWidth,
-        start: (fresh.start * this.slots + slot) * this.slotWidth,
-      },
-      { rows: fresh.count, width: this.slotWidth },
-    );
-  }
-}
-
-export interface FreshRows {
-  readonly data: Float32Array;
-  readonly sequence: number;
-  readonly chunk: number;
-  readonly start: number;
-  readonly count: number;
-}
-
-interface Rows {
-  readonly buffer: Float32Array;
-  readonly stride: number;
-  readonly start: number;
-}
-
-function copySlotRows(from: Rows, to: Rows, size: { readonly rows: number; readonly width: number }): void {
-  for (let row = 0; row < size.rows; row++) {
-    const start = from.start + row * from.stride;
-    to.buffer.set(from.buffer.subarray(start, start + size.width), to.start + row * to.stride);
   }
 }

@@ -3,6 +3,7 @@
  * session takes beside its inputs and outputs was fitted to measured peaks (docs/training-memory.md): it is that of one
  * layer there and back, and of one piece of a head, since nothing else is computed at once.
  */
+import { tokenBytes } from "./cache-budget.ts";
 import { headSize, type ModelOptions, parameterCount } from "./model-options.ts";
 import type { SamplingWeights } from "./weight-quantization.ts";
 
@@ -29,22 +30,20 @@ export function samplingBytes(model: ModelOptions, shape: SamplingShape): number
 
 /** Bytes for each weight of the copy that is packed for fast products, with the room between its parts; of fewer bits with scales and offsets. */
 const packedBytes: Readonly<Record<SamplingWeights, number>> = { f32: 5.4, int8: 2.6, int4: 1.5 };
-/** Most tokens that are read at once. */
-const prefillTokens = 4096;
+/** Most tokens of a sequence that are read at once. */
+const prefillTokens = 256;
 
 /** What sampling takes beside the weights: their packed copy, keys and values, and what reading a prompt computes. */
 export function samplerBytes(
   model: ModelOptions,
   { slots, tokens, cacheMemory = Number.POSITIVE_INFINITY, weights = "f32" }: SamplingShape,
 ): number {
-  const { layers, width, heads, keyValueHeads, feedForward, vocabularySize } = model;
-  const keysAndValues = 2 * layers * keyValueHeads * headSize(model);
-  // A prefill works on a copy of at least one slot.
-  const cache = Math.min(cacheMemory, floatBytes * keysAndValues * (slots + 1) * tokens);
+  const { width, heads, feedForward, vocabularySize } = model;
+  const cache = Math.min(cacheMemory, tokenBytes(model) * slots * tokens);
   const logits = 2 * slots * vocabularySize;
-  const perToken = keysAndValues + 4 * width + 3 * feedForward + heads * tokens;
-  const prefill = Math.min(prefillTokens, slots * tokens) * perToken;
-  return packedBytes[weights] * parameterCount(model) + cache + floatBytes * (logits + prefill);
+  const perToken = 4 * width + 3 * feedForward + 2 * heads * tokens;
+  const run = Math.max(slots, Math.min(prefillTokens, tokens)) * perToken;
+  return packedBytes[weights] * parameterCount(model) + cache + floatBytes * (logits + run);
 }
 
 /** What is trained: a model, how many numbers it has in all, and how many of them have gradients and moments. */

@@ -58,10 +58,9 @@ export class SlotPool<Entry> {
     return this.#slots.filter(({ awaited }) => awaited !== undefined).length;
   }
 
-  /** Tokens that the copies of one prefill may hold; at least those of any one slot, where there are several. */
-  get copyTokens(): number {
-    const rows = Math.max(this.#cache.capacity, reservedRows(this.#slots));
-    return this.budget.copyTokens(this.#slots.length, rows);
+  /** Rows of a slot that are in use, whether its entry is busy or left. */
+  cachedRows(slot: number): number {
+    return this.#slot(slot).cached.length;
   }
 
   entries(): Entry[] {
@@ -225,7 +224,7 @@ export class SlotPool<Entry> {
     const rows = Math.min(awaited.rows, awaited.neighbour.cached.length);
     if (rows <= slot.cached.length) return;
     const [from, to] = [this.#slots.indexOf(awaited.neighbour), this.#slots.indexOf(slot)];
-    this.#cache.copySlot(this.#cache, from, to, rows);
+    this.#cache.copySlot(from, to, rows);
     slot.cached = job.tokens.slice(0, rows);
     awaited.neighbour.usedAt = this.#calls;
   }

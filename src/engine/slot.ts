@@ -23,9 +23,9 @@ export class Slot<Entry> implements Neighbour {
   }
 }
 
-/** Rows that slots need: those cached, and those that their jobs may come to need. */
+/** Rows that slots need: those cached and one that may be written over, or those that their jobs may come to need. */
 export function reservedRows<Entry>(slots: readonly Slot<Entry>[]): number {
-  return Math.max(0, ...slots.map(({ job, cached }) => job?.mostTokens ?? cached.length));
+  return Math.max(0, ...slots.map(({ job, cached }) => job?.mostTokens ?? cached.length + 1));
 }
 
 export function longestIdle<Entry>(slots: readonly Slot<Entry>[]): Slot<Entry> | undefined {
