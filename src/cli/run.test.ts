@@ -19,6 +19,12 @@ describe("run", () => {
       expect(stdout).toMatch(new RegExp(`${name} +${summary.slice(0, 10)}`));
   });
 
+  test("an error cannot steer the terminal", async () => {
+    const { code, stderr } = await runForTest("index", "no\u001b[31msuch.jsonl", "--out", "index");
+    expect(code).toBe(1);
+    expect(stderr).toContain("no\\x1b[31msuch.jsonl");
+  });
+
   test("--version prints the version of the package", async () => {
     expect(await runForTest("--version")).toMatchObject({
       code: 0,

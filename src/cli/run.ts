@@ -3,6 +3,7 @@
  * Exit codes: 0 fine, 1 failed, 2 bad usage or recipe, 130 interrupted.
  */
 import { ForagerError } from "../errors.ts";
+import { visibleText } from "../reporting/transcript.ts";
 import type { CommandIo } from "./command.ts";
 import { commands } from "./commands.ts";
 import { commandHelp, overviewHelp } from "./help.ts";
@@ -79,7 +80,7 @@ function commandIo(io: Io, json: boolean): CommandIo {
 
 /** A known error is one line; anything else is a bug of ours and shows where it came from. */
 function errorText(error: unknown): string {
-  if (error instanceof ForagerError) return `forager: ${error.message}\n`;
+  if (error instanceof ForagerError) return `forager: ${visibleText(error.message)}\n`;
   if (isAbort(error)) return "forager: interrupted\n";
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return `${stack}\nforager: this is a bug in forager; please report it with the lines above and the command you ran\n`;

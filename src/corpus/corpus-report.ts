@@ -1,5 +1,6 @@
 /** What reading a corpus found besides passages: counts, and the first problems with their places. */
 import type { DataFormatError } from "../errors.ts";
+import { escaped } from "./formats/json-record.ts";
 
 export type CorpusProblemKind =
   | "badLine"
@@ -80,7 +81,10 @@ const nouns: readonly (readonly [keyof CorpusReport, string, string])[] = [
   ["emptyFiles", "file without passages", "files without passages"],
 ];
 
-/** The report for a reader: one line of counts, then a line for each problem kept; empty when there is none. */
+/**
+ * The report for a reader: one line of counts, then a line for each problem kept; empty when there is none. Controls that
+ * names of files may hold are escaped.
+ */
 export function describeReport(report: CorpusReport): string[] {
   const counts = nouns.flatMap(([key, one, many]) => {
     const count = report[key] as number;
@@ -91,7 +95,7 @@ export function describeReport(report: CorpusReport): string[] {
   const more = total - report.problems.length;
   return [
     counts.join(", "),
-    ...report.problems.map(({ error }) => `  ${error.message}`),
+    ...report.problems.map(({ error }) => `  ${escaped(error.message)}`),
     ...(more > 0 ? [`  and ${more} more`] : []),
   ];
 }

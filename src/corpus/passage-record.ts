@@ -71,8 +71,15 @@ export function readRecord(record: JsonRecord, place: RecordPlace): Passage | Re
     const came = keys.id.map((key) => record[key]).find((value) => value !== undefined);
     return refusal(place, "badLine", `expected ${quoted(keys.id[0])}, ${describeWrongId(came)}`);
   }
+  const wrongTitle = keys.title.map((key) => record[key]).find((value) => !mayBeTitle(value));
+  if (wrongTitle !== undefined)
+    return refusal(
+      place,
+      "badLine",
+      `expected ${quoted(keys.title[0])}, a text, got ${describeValue(wrongTitle)}`,
+    );
   const body = bodyOf(record, keys);
-  if (body === undefined || (body.title === "" && body.text.trim() === "")) {
+  if (body === undefined || (body.title.trim() === "" && body.text.trim() === "")) {
     const value = keys.text.map((key) => record[key]).find((found) => found !== undefined && found !== null);
     const names = keys.text === passageKeys.text ? '"contents" or "text"' : quoted(keys.text[0]);
     const found = `got ${describeValue(value)} (keys: ${describeKeys(record)})`;
@@ -149,9 +156,12 @@ function bodyOf(record: JsonRecord, keys: PassageKeys): Body | undefined {
   if (textKey === undefined) return undefined;
   const titleKey = keys.title.find((key) => record[key] !== undefined);
   const title = titleKey === undefined ? "" : (record[titleKey] ?? "");
-  if (typeof title !== "string" && typeof title !== "number") return undefined;
   const parts = splitText(record[textKey] as string, { textKey, title: String(title) });
   return { title: parts.title, text: parts.text, titleKey, textKey };
+}
+
+function mayBeTitle(value: unknown): boolean {
+  return value === undefined || value === null || typeof value === "string" || typeof value === "number";
 }
 
 /** Takes the title out of a text that starts with it. `content` does so only in quotes. */

@@ -42,6 +42,15 @@ describe("a record of JSON Lines", () => {
     ]);
   });
 
+  test("is empty with blanks alone, and a title that is no text is named", async () => {
+    await expect(readAs("a.jsonl", '{"id":"1","title":"  ","text":"\\n"}')).rejects.toThrow(
+      /a\.jsonl:1: expected "contents" or "text", a text that is not empty, got an empty text/,
+    );
+    await expect(readAs("a.jsonl", '{"id":"1","title":["A"],"text":"body"}')).rejects.toThrow(
+      /a\.jsonl:1: expected "title", a text, got a list of 1/,
+    );
+  });
+
   test("is found under the names that are given", async () => {
     const options = { columns: { id: "key", text: "body" } };
     expect(await readAs("a.jsonl", '{"key":"k","title":"T","body":"x","id":1}', options)).toEqual([
@@ -52,6 +61,12 @@ describe("a record of JSON Lines", () => {
       await readAs("b.jsonl", '{"key":"k","n":1,"title":"T"}', { columns: { id: "key", text: "key" } }),
     ).toEqual([{ id: "k", title: "T", text: "k", extra: { n: 1 } }]);
   });
+});
+
+test("what a line holds cannot steer the terminal that shows what is wrong with it", async () => {
+  const failure = await readAs("a.jsonl", "\u001b[31mred\u009b\n").catch((error: unknown) => error);
+  expect((failure as Error).message).toContain("\\u001b[31mred");
+  expect((failure as Error).message).not.toMatch(/\p{Cc}/u);
 });
 
 test("bytes that are NUL in a line are named", async () => {
@@ -201,6 +216,14 @@ describe("tables", () => {
     await expect(readAs("a.csv", 'id,text\n1,a\n2,"b\n3,c\n')).rejects.toThrow(
       /a\.csv:3: .*quote that is never closed/,
     );
+  });
+
+  test("with two columns of one name are refused, since one would hide the other", async () => {
+    for (const header of ["id,text,Text", "id,text,note,note"])
+      await expect(readAs("a.csv", `${header}\n${header.replace("id", "1")}\n`)).rejects.toThrow(
+        /a\.csv:1: expected columns with names of their own, got "(text|note)" twice/,
+      );
+    expect(await readAs("b.csv", "id,text,,\n1,a,,\n")).toEqual([{ id: "1", title: "", text: "a" }]);
   });
 
   test("whose columns nobody can tell are refused, not guessed", async () => {

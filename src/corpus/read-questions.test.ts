@@ -178,6 +178,12 @@ describe("other files of questions", () => {
     ]);
   });
 
+  test("are read from the column question where there is a text beside it", async () => {
+    const file = join(folder, "beside.csv");
+    await writeFile(file, "question,text,answer\nwho?,a passage,ada\n");
+    expect((await readQuestions(file)).map(({ text }) => text)).toEqual(["who?"]);
+  });
+
   test("are read from CSV without a header, as Bamboogle is", async () => {
     const file = join(folder, "bamboogle.csv");
     await writeFile(file, '"Who, if any?",,,,ada,,\r\n"Where, ""x""?",,,,[sic] there,,\r\n');

@@ -50,6 +50,7 @@ export async function* tableRecords(
   for await (const { line, cells, delimiter } of tableRows(bytes, context)) {
     if (layout === undefined) {
       layout = context.layoutOf(cells, { path: context.path, line, delimiter });
+      requireApart(layout, { path: context.path, line });
       if (layout.hasHeader) continue;
     }
     batch.push({ line, ...rowRecord(cells, layout.columns, { path: context.path, line }) });
@@ -58,6 +59,20 @@ export async function* tableRecords(
     batch = [];
   }
   yield batch;
+}
+
+/** Of two columns with one name the second would take the place of the first. */
+function requireApart(
+  { columns }: TableLayout,
+  place: { readonly path: string; readonly line: number },
+): void {
+  const twice = columns.find((column, i) => column !== "" && columns.indexOf(column) < i);
+  if (twice === undefined) return;
+  throw new DataFormatError(
+    place.path,
+    place.line,
+    `expected columns with names of their own, got ${JSON.stringify(twice)} twice; rename one of them`,
+  );
 }
 
 function rowRecord(

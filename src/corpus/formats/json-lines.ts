@@ -4,7 +4,7 @@
  */
 import { DataFormatError } from "../../errors.ts";
 import type { TextContext } from "./decode.ts";
-import { describeValue, excerpt, type JsonRecord, type RecordLine } from "./json-record.ts";
+import { describeValue, escaped, excerpt, type JsonRecord, type RecordLine } from "./json-record.ts";
 import type { ByteSource } from "./open-bytes.ts";
 import { lineBatches } from "./text-lines.ts";
 
@@ -41,7 +41,7 @@ export function parseRecord(
     const advice = text.includes("\0")
       ? "; it holds NUL bytes: the file is damaged, or is UTF-16 (--encoding utf-16le)"
       : "";
-    const came = `${excerpt(text)} (${(cause as SyntaxError).message})${advice}`;
+    const came = `${excerpt(text)} (${escaped((cause as SyntaxError).message)})${advice}`;
     return { error: new DataFormatError(path, line, `${expected}, got ${came}`, { cause }) };
   }
 }

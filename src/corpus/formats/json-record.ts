@@ -42,10 +42,11 @@ export function describeKeys(record: JsonRecord): string {
 /** The start of a text in quotes, at most 40 characters; what would steer a terminal is escaped. */
 export function excerpt(text: string): string {
   const whole = text.trim();
-  const quoted = JSON.stringify(whole.length <= 40 ? whole : `${whole.slice(0, 40)}…`);
   // JSON leaves DEL and the C1 controls as they are.
-  return quoted.replace(
-    /[\u007f-\u009f]/g,
-    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  return escaped(JSON.stringify(whole.length <= 40 ? whole : `${whole.slice(0, 40)}…`));
+}
+
+/** A text with the controls that would steer a terminal as `\u001b` and the like. */
+export function escaped(text: string): string {
+  return text.replace(/\p{Cc}/gu, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -31,14 +31,9 @@ const answerNames = ["golden_answers", "answers", "answer"];
 /** The layout of a table of questions; without a header the first cell is the question and the next that is filled the answer. */
 export const questionLayout: LayoutOf = (first, { path, line }) => {
   const columns = headerNames(first, [...questionNames, ...answerNames, "id", "_id"]);
-  if (
-    columns.some((name) => questionNames.includes(name)) &&
-    columns.some((name) => answerNames.includes(name))
-  )
-    return {
-      columns: columns.map((name) => (name === "query" || name === "text" ? "question" : name)),
-      hasHeader: true,
-    };
+  const asked = questionNames.find((name) => columns.includes(name));
+  if (asked !== undefined && columns.some((name) => answerNames.includes(name)))
+    return { columns: columns.map((name) => (name === asked ? "question" : name)), hasHeader: true };
   const answer = first.findIndex((cell, i) => i > 0 && cell.trim() !== "");
   if (answer < 0 || first[0]?.trim() === "" || lastFilled(first) !== answer)
     throw new DataFormatError(
