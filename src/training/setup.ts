@@ -14,6 +14,7 @@ import { requireScorable } from "../evaluation/scorable.ts";
 import { saveIndex } from "../retrieval/index-folder.ts";
 import type { PassageStore } from "../retrieval/passage-store.ts";
 import { Closers } from "../shared/closers.ts";
+import { exists } from "../shared/files.ts";
 import { type OpenedRetriever, openRetriever } from "./open-retriever.ts";
 import { untilOf } from "./stage-switch.ts";
 import { processWorld, type World } from "./world.ts";
@@ -121,15 +122,23 @@ function listOf(paths: string | readonly string[]): readonly string[] {
   return typeof paths === "string" ? [paths] : paths;
 }
 
-/** Writes a built-in world in the public formats, and its index, so that other commands and programs can use them. */
+/**
+ * Writes a built-in world in the public formats, and its index, so that other commands and programs can use them. What is
+ * there already stays: each appears whole, and a kill may have come between them.
+ */
 export async function writeWorldFiles(folder: string, data: TrainingData): Promise<void> {
-  if (data.passages !== undefined)
-    await writeCorpus(join(folder, "data", "corpus.jsonl"), allPassages(data.passages));
-  await writeQuestions(join(folder, "data", "train.jsonl"), data.train);
-  await writeQuestions(join(folder, "data", `${data.split}.jsonl`), data.evaluation);
-  if (data.validation.length > 0)
-    await writeQuestions(join(folder, "data", "validation.jsonl"), data.validation);
-  if (data.index !== undefined) await saveIndex(data.index, join(folder, "index"));
+  const { passages, train, split, evaluation, validation, index } = data;
+  const unlessThere = async (path: string, write: (path: string) => Promise<void>): Promise<void> => {
+    if (!(await exists(path))) await write(path);
+  };
+  const file = (name: string): string => join(folder, "data", `${name}.jsonl`);
+  if (passages !== undefined)
+    await unlessThere(file("corpus"), (path) => writeCorpus(path, allPassages(passages)));
+  await unlessThere(file("train"), (path) => writeQuestions(path, train));
+  await unlessThere(file(split), (path) => writeQuestions(path, evaluation));
+  if (validation.length > 0)
+    await unlessThere(file("validation"), (path) => writeQuestions(path, validation));
+  if (index !== undefined) await unlessThere(join(folder, "index"), (path) => saveIndex(index, path));
 }
 
 /** Every passage, in the order of the corpus. */

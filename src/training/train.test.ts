@@ -1,4 +1,4 @@
-import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -191,6 +191,40 @@ describe("train", () => {
     await run("whole", recipe, { resume: true, reporter: listening });
     expect(said).toContain("all steps are done; forager eval scores the run again");
     expect(await metricsOf("whole")).toEqual(whole);
+  });
+
+  it("does not go on over another corpus than it began with, and leaves the run as it was", async () => {
+    const data = join(folder, "own");
+    await cp(join(folder, "whole", "data"), data, { recursive: true });
+    const own = parseRecipe(
+      yaml
+        .replace(
+          /^data:.*$/m,
+          "data: { type: files, corpus: corpus.jsonl, questions: { train: train.jsonl, evaluation: test.jsonl } }",
+        )
+        .replace(/^ {2}- \{ type: supervised.*\n/m, ""),
+      { file: join(data, "own.yaml") },
+    );
+    await run("own-run", own);
+    await rm(join(folder, "own-run", "checkpoints", "4"), { recursive: true });
+    const before = await readFile(join(folder, "own-run", "metrics.jsonl"), "utf8");
+    const lines = (await readFile(join(data, "corpus.jsonl"), "utf8")).trim().split("\n");
+    await writeFile(join(data, "corpus.jsonl"), `${[...lines.slice(1), lines[0]].join("\n")}\n`);
+    await expect(run("own-run", own, { resume: true })).rejects.toThrow(
+      /began with something else: retriever\.\w+Hash was/,
+    );
+    expect(await readFile(join(folder, "own-run", "metrics.jsonl"), "utf8")).toBe(before);
+    expect(await (await RunFolder.open(join(folder, "own-run"))).isBeingWritten()).toBe(false);
+  });
+
+  it("writes the files of its world when it is resumed after a kill that came before them", async () => {
+    const cut = join(folder, "cut");
+    await cp(join(folder, "whole"), cut, { recursive: true });
+    await rm(join(cut, "index"), { recursive: true });
+    await rm(join(cut, "data", "test.jsonl"));
+    await run("cut", recipe, { resume: true });
+    for (const part of ["data", "index"])
+      expect(await readdir(join(cut, part))).toEqual(await readdir(join(folder, "whole", part)));
   });
 
   it("refuses a folder that exists and leaves it as it was", async () => {

@@ -9,6 +9,7 @@ import { createEngine, isEmbedded } from "./open-engine.ts";
 import { createRanker } from "./open-ranker.ts";
 import { planMemory, requireMemory } from "./plan-training.ts";
 import { requirePromptsFit } from "./prompt-fit.ts";
+import { requireSameContract } from "./same-contract.ts";
 import { loadData, type TrainingData, writeWorldFiles } from "./setup.ts";
 import { requireCritic } from "./stage-critic.ts";
 import { Training } from "./training.ts";
@@ -60,14 +61,16 @@ async function trainOn(data: TrainingData, input: TrainingInput): Promise<Traini
       requireRoomForAll(plan, await planCompanions(recipe, watcher));
     }
     const { codeVersion } = input;
+    const contract = await trainingContract(recipe, { data, engine, assessor, codeVersion, watcher });
     const run = resume
       ? await RunFolder.resume(folder)
-      : await RunFolder.create(folder, {
-          recipeYaml: resolvedYaml(recipe),
-          contract: await trainingContract(recipe, { data, engine, assessor, codeVersion, watcher }),
-        });
+      : await RunFolder.create(folder, { recipeYaml: resolvedYaml(recipe), contract });
     try {
-      if (!resume && recipe.data.type === "world") await writeWorldFiles(folder, data);
+      if (resume) {
+        const remark = requireSameContract(await run.readContract(), contract, folder);
+        if (remark !== undefined) input.reporter.message(remark);
+      }
+      if (recipe.data.type === "world") await writeWorldFiles(folder, data);
       await assessor?.keepIn(baselineFile(folder), { isReadOnly: false });
       return await new Training(input, { run, data, engine, assessor, ranker }).finish();
     } finally {
