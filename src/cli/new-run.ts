@@ -1,6 +1,7 @@
 /** Where a new run goes, and how a training is run with the live view. */
 import { join } from "node:path";
 import type { Recipe } from "../config/recipe.ts";
+import { resumeCommand } from "../training/go-on.ts";
 import { type TrainingSummary, train } from "../training/train.ts";
 import type { CommandIo } from "./command.ts";
 import { liveView } from "./live-view.ts";
@@ -10,7 +11,7 @@ import { packageVersion } from "./package.ts";
 /** `out`, or `runs/<name>-<date>-<time>`; nothing may be there yet. Throws `FileError`. */
 export async function newRunFolder(name: string, out: string | undefined, now: Date): Promise<string> {
   const folder = out ?? join("runs", `${name}-${timeStamp(now)}`);
-  await requireNewPath(folder, "choose another folder or go on with forager train --resume");
+  await requireNewPath(folder, `choose another folder, or go on with: ${resumeCommand(folder)}`);
   return folder;
 }
 

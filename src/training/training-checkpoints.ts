@@ -4,7 +4,8 @@
  */
 import type { Recipe } from "../config/recipe.ts";
 import type { Critic } from "../engine/engine.ts";
-import { InterruptedError } from "../errors.ts";
+import { InterruptedError, RetrieverError } from "../errors.ts";
+import { resumeCommand } from "./go-on.ts";
 import { loadRanker, saveRanker } from "./opened-ranker.ts";
 import { lastStep, totalSteps } from "./position.ts";
 import { EpisodesFailedError } from "./sample-groups.ts";
@@ -91,18 +92,19 @@ export class TrainingCheckpoints {
   }
 
   /**
-   * Runs work that changes no weights when it is aborted, or when all its episodes fail; then the state is saved, and on an
-   * abort the user told how to go on.
+   * Runs work that changes no weights when it is aborted, or when the retriever fails it or all its episodes; then the state
+   * is saved, and on an abort the user told how to go on.
    */
   async savedWhenAborted<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      const isUntouched = signal?.aborted || error instanceof EpisodesFailedError;
+      const isUntouched =
+        signal?.aborted || error instanceof EpisodesFailedError || error instanceof RetrieverError;
       if (isUntouched && this.#saved !== this.#done) await this.save();
       if (!signal?.aborted) throw error;
       throw new InterruptedError(
-        `stopped after step ${this.#done} of ${totalSteps(this.#recipe)}; go on with: npx forager train --resume ${this.#parts.run.path}`,
+        `stopped after step ${this.#done} of ${totalSteps(this.#recipe)}; go on with: ${resumeCommand(this.#parts.run.path)}`,
         { cause: error },
       );
     }

@@ -12,6 +12,7 @@ import { TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
 import { EngineMetrics } from "./engine-metrics.ts";
+import { tellHowToGoOn } from "./go-on.ts";
 import { bestStep, judgeHealth } from "./health.ts";
 import type { Lesson } from "./lesson.ts";
 import { evaluatedStage, stageLength, stepsBefore, totalSteps } from "./position.ts";
@@ -68,7 +69,7 @@ export class Training {
     } catch (error) {
       // A report that fails as well, on a full disk, must not hide what failed first.
       await writeReport(run).catch(() => undefined);
-      throw error;
+      throw tellHowToGoOn(error, folder);
     }
   }
 

@@ -107,8 +107,11 @@ describe("train", () => {
     const [stopped] = await Promise.all([runWithSignal(controller.signal, ...line), stop()]);
     expect(stopped.code).toBe(130);
     expect(await isThere(at("stopped/evaluation/after.json"))).toBe(false);
-    const resumed = await runForTest("train", "--resume", at("stopped"), "--json");
+    const keepFewer = ["--set", "checkpoint.keep=1", "--set", "checkpoint.everySteps=2"];
+    const resumed = await runForTest("train", "--resume", at("stopped"), ...keepFewer, "--json");
     expect(resumed.code).toBe(0);
+    // The newest one, and the one whose weights were best.
+    expect((await readdir(at("stopped/checkpoints"))).length).toBeLessThanOrEqual(2);
     const { before, after, difference } = trained.json as Record<string, unknown>;
     expect(resumed.json).toMatchObject({ before, after, difference });
   });
@@ -116,7 +119,7 @@ describe("train", () => {
   test.each([
     [["train"], 2, "train: name a RECIPE, or --resume RUN"],
     [["train", "x.yaml", "--resume", "run"], 2, "--resume RUN takes nothing else"],
-    [["train", "--resume", "run", "--set", "seed=1"], 2, "--resume RUN takes nothing else"],
+    [["train", "--resume", "run", "--set", "seed=1"], 2, "--set seed=1 would make another run"],
     [["train", "/no/such.yaml"], 1, "cannot read the recipe /no/such.yaml"],
     [["train", "--resume", "/no/such/run"], 1, "there is no run at /no/such/run"],
   ])("%j is refused", async (line, code, message) => {

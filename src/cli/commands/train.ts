@@ -21,12 +21,12 @@ export const trainCommand = defineCommand({
     resume: {
       type: "text",
       value: "RUN",
-      doc: "Go on with this run; takes nothing else but --set of servers.",
+      doc: "Go on with this run, by its own recipe.",
     },
     set: {
       type: "list",
       value: "KEY=VALUE",
-      doc: "Override of the recipe, such as seed=2; repeatable. With --resume: URLs and how to wait only.",
+      doc: "Override of the recipe, such as seed=2; repeatable. With --resume: servers, waiting and checkpoints only.",
     },
     "dry-run": { type: "flag", doc: "Print the recipe with every default filled in, and stop." },
   },
@@ -39,11 +39,11 @@ export const trainCommand = defineCommand({
   ],
   async run({ args: [path], options: { out, resume, set, "dry-run": isDry } }, io) {
     if (resume !== undefined) {
-      const isOther = set.some((override) => !movable.test(override));
-      if (path !== undefined || out !== undefined || isOther || isDry)
+      if (path !== undefined || out !== undefined || isDry)
         throw new UsageError(
-          "train: --resume RUN takes nothing else; the run knows its recipe. Only where servers are and how they are waited for may change: --set engine.url=URL, retriever.url, patienceMs and the like",
+          "train: --resume RUN takes nothing else but --set; the run knows its recipe and its folder",
         );
+      requireMovable(set);
       const { recipePath } = await RunFolder.open(resume);
       const recipe = await loadRecipe(recipePath, { overrides: set });
       return await runTraining({ recipe, folder: resume, resume: true }, io);
@@ -61,9 +61,17 @@ export const trainCommand = defineCommand({
   },
 });
 
-/** What says nothing of the training itself: servers that have moved, keys, and how long they are waited for. */
+/** What says nothing of the training itself: servers that have moved, keys, how long they are waited for, and what is kept. */
 const movable =
-  /^(engine\.(url|apiKeyEnv|concurrency|chunkBytes|retries|backoffMs|patienceMs|resultTimeoutMs)|retriever\.(url|keyVariable|concurrency|retries|backoffMs|timeoutMs))=/;
+  /^(engine\.(url|apiKeyEnv|concurrency|chunkBytes|retries|backoffMs|patienceMs|resultTimeoutMs)|retriever\.(url|keyVariable|concurrency|retries|backoffMs|timeoutMs)|checkpoint\.(everySteps|keep))=/;
+
+function requireMovable(overrides: readonly string[]): void {
+  const other = overrides.find((override) => !movable.test(override));
+  if (other !== undefined)
+    throw new UsageError(
+      `train: --set ${other} would make another run of the one that is resumed; where servers are, how they are waited for and which checkpoints are kept may change (engine.url, retriever.url, retriever.timeoutMs, checkpoint.keep and the like). Train anew for anything else`,
+    );
+}
 
 /** Throws `ConfigError` for a recipe that can only be evaluated. */
 function requireTrainable({ model, stages, recordPolicy }: Recipe, path: string): void {

@@ -1,0 +1,17 @@
+/** How a training that ended before its end goes on: said where it ended, since nobody remembers the flag then. */
+import { ForagerError } from "../errors.ts";
+
+/** The command that goes on with the run in `folder`. */
+export function resumeCommand(folder: string): string {
+  return `npx forager train --resume ${folder}`;
+}
+
+/** What the world can mend, after which the same run goes on; a collapse or a recipe that cannot work is not among it. */
+const passing = new Set<ForagerError["code"]>(["file", "retriever", "policy", "engine"]);
+
+/** Adds to an error that ended the training in `folder` how it goes on, where it does and the error does not say it. */
+export function tellHowToGoOn(error: unknown, folder: string): unknown {
+  if (error instanceof ForagerError && passing.has(error.code) && !error.message.includes("--resume"))
+    error.message = `${error.message}; the run is kept and then goes on with: ${resumeCommand(folder)}`;
+  return error;
+}
