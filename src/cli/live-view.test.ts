@@ -52,15 +52,20 @@ describe("the live view", () => {
     view.stageStarted({ name: "grpo", type: "reinforcement", steps: 9, done: 0 });
     view.stepDone({ stage: "grpo", step: 1, "reward/mean": 0.5 });
     view.evaluationProgress({ name: "grpo-2", done: 1, total: 2 });
+    time = 30_000;
     view.evaluationDone({ name: "grpo-2", result: makeResult([makeItem({ em: 1 })]) });
     view.stepDone({ stage: "grpo", step: 2, "reward/mean": 0.75 });
+    expect(shown().at(-1)).toMatch(/^grpo ━+─+ 2\/9 steps · reward 0\.750/);
+    time = 32_000;
+    view.stepDone({ stage: "grpo", step: 3, "reward/mean": 0.75 });
     view.end();
     const lines = shown();
     expect(lines.some((line) => line.startsWith("evaluating grpo-2") && line.includes("1/2 questions"))).toBe(
       true,
     );
     expect(lines.some((line) => line.startsWith("grpo-2: exact match 1.000"))).toBe(true);
-    expect(lines.at(-2)).toMatch(/^grpo \(after 1 steps\) .* 1\/8 steps .*reward 0\.750/);
+    // Two seconds a step since the evaluation, whose time is not the stage's.
+    expect(lines.at(-2)).toMatch(/^grpo ━+─+ 3\/9 steps · 2\.0 s each · 0:12 left · reward 0\.750/);
   });
 
   test("counts the steps of a resumed stage from where it was", () => {
@@ -68,7 +73,7 @@ describe("the live view", () => {
     view.stageStarted({ name: "grpo", type: "reinforcement", steps: 9, done: 5 });
     time = 1000;
     view.stepDone({ stage: "grpo", step: 6, "reward/mean": 0.5 });
-    expect(shown().at(-1)).toMatch(/^grpo \(after 5 steps\) .* 1\/4 steps .* 0:03 left/);
+    expect(shown().at(-1)).toMatch(/^grpo ━+─+ 6\/9 steps · 1\.0 steps\/s · 0:03 left/);
   });
 
   test("shows a sample trajectory now and then, not in every step", () => {

@@ -52,25 +52,22 @@ class CurrentLine {
   readonly #io: Pick<CommandIo, "note" | "progress">;
   #progress: Progress | undefined;
   #label = "";
-  #before = 0;
 
   constructor(io: Pick<CommandIo, "note" | "progress">) {
     this.#io = io;
   }
 
-  /** Begins a line for what is left of `task`. */
+  /** Begins a line for `task`, of which `before` is done already. */
   start(task: Task, before: number): void {
     this.end();
-    const label = before === 0 ? task.label : `${task.label} (after ${before} ${task.unit})`;
-    this.#progress = startProgress({ ...task, label, total: task.total - before }, this.#io.progress);
+    this.#progress = startProgress({ ...task, before }, this.#io.progress);
     this.#label = task.label;
-    this.#before = before;
   }
 
-  /** Shows that `done` of `task` is done, on a new line when another task was shown. */
+  /** Shows that `done` of `task` is done, on a new line, whose clock starts now, when another task was shown. */
   update(task: Task, done: number, note?: string): void {
-    if (this.#progress === undefined || this.#label !== task.label) this.start(task, done - 1);
-    this.#progress?.update(done - this.#before, note);
+    if (this.#progress === undefined || this.#label !== task.label) this.start(task, done);
+    this.#progress?.update(done, note);
   }
 
   print(text: string): void {

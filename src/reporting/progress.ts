@@ -10,6 +10,8 @@ export interface ProgressState {
   readonly label: string;
   readonly done: number;
   readonly total: number;
+  /** What of `done` was done before the clock started; it counts for no rate. Default 0. */
+  readonly before?: number;
   /** What is counted, in the plural, such as `steps`. */
   readonly unit: string;
   readonly elapsedMs: number;
@@ -41,12 +43,12 @@ const clearLine = "\r\u001b[K";
 
 /** Starts to show progress; nothing is written before the first update. */
 export function startProgress(
-  task: Pick<ProgressState, "label" | "total" | "unit">,
+  task: Pick<ProgressState, "label" | "total" | "unit" | "before">,
   output: ProgressOutput,
 ): Progress {
   const { write, now, isTerminal } = output;
   const startedAt = now();
-  let state: ProgressState = { ...task, done: 0, elapsedMs: 0 };
+  let state: ProgressState = { ...task, done: task.before ?? 0, elapsedMs: 0 };
   let shownAt = isTerminal ? Number.NEGATIVE_INFINITY : startedAt;
   let isShown = false;
   const show = (): void => {
@@ -78,13 +80,14 @@ export function startProgress(
 
 /** One line: `grpo ━━━━━━──── 12/20 steps · 1.3/s · 0:06 left · reward 0.61`. */
 export function formatProgress(state: ProgressState): string {
-  const { label, done, total, unit, elapsedMs, note } = state;
+  const { label, done, total, before = 0, unit, elapsedMs, note } = state;
   const parts = [`${label} ${formatBar(total > 0 ? done / total : 0)} ${done}/${total} ${unit}`];
-  if (done > 0 && elapsedMs > 0) {
-    parts.push(formatRate(done / (elapsedMs / 1000), unit));
+  const counted = done - before;
+  if (counted > 0 && elapsedMs > 0) {
+    parts.push(formatRate(counted / (elapsedMs / 1000), unit));
     parts.push(
       done < total
-        ? `${formatDuration((elapsedMs / done) * (total - done))} left`
+        ? `${formatDuration((elapsedMs / counted) * (total - done))} left`
         : formatDuration(elapsedMs),
     );
   }
