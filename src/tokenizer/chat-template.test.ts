@@ -52,6 +52,13 @@ describe("a chat", () => {
     expect(render(template, { addGenerationPrompt: true })).toBe("Q: Hi A:");
   });
 
+  test("of a template that refuses a question alone is judged by its own messages", () => {
+    const template =
+      "{% if messages|length < 2 %}{{ raise_exception('a system message first') }}{% endif %}{{ messages[1].content }}{% if add_generation_prompt %}>{% endif %}";
+    const messages = [{ role: "system", content: "s" }, ...question];
+    expect(renderChat({ template, specialTokens }, messages, { addGenerationPrompt: true })).toBe("Hi>");
+  });
+
   test("of a template that is no Jinja, or that raises an exception, is a clear error", () => {
     expect(() => render("{% for %}")).toThrow(/the chat template cannot be read/);
     expect(() => render("{{ raise_exception('no users') }}")).toThrow(

@@ -4,8 +4,9 @@
  *
  * Not covered: images and sound in messages; documents; the mask of assistant tokens.
  */
-import { Environment, Interpreter, Template } from "@huggingface/jinja";
+import { Environment, Template } from "@huggingface/jinja";
 import { ConfigError } from "../errors.ts";
+import { runTemplate } from "./chat-interpreter.ts";
 import type { ChatFormat } from "./tokenizer.ts";
 
 export interface ChatMessage {
@@ -38,7 +39,7 @@ export function renderChat(
 ): string {
   const template = parse(format.template);
   const text = render(template, format, { messages, options });
-  if (options.addGenerationPrompt && !opensAssistantTurn(template, format, options))
+  if (options.addGenerationPrompt && !opensAssistantTurn(template, format, { messages, options }))
     throw new ConfigError(
       "the chat template has no generation prompt: it ignores add_generation_prompt and does not end where the assistant's text begins; use another template or none",
     );
@@ -53,7 +54,8 @@ function parse(source: string): Template {
   const known = parsed.get(source);
   if (known) return known;
   try {
-    const template = new Template(source);
+    // Jinja has one end of line.
+    const template = new Template(source.replace(/\r\n?/g, "\n"));
     if (parsed.size >= mostParsed) parsed.clear();
     parsed.set(source, template);
     return template;
@@ -99,7 +101,7 @@ function render(template: Template, format: ChatFormat, { messages, options }: C
       add_generation_prompt: options.addGenerationPrompt,
     };
     for (const [name, value] of Object.entries(variables)) environment.set(name, value);
-    return String(new Interpreter(environment).run(template.parsed).value);
+    return runTemplate(template.parsed, environment);
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     throw new ConfigError(`the chat template refuses these messages: ${(cause as Error).message}`, { cause });
@@ -107,13 +109,14 @@ function render(template: Template, format: ChatFormat, { messages, options }: C
 }
 
 /**
- * Whether what the assistant says comes right after a question: the template answers to `add_generation_prompt`, or an
- * answer's text follows that of the question directly, as where `[/INST]` alone ends a question.
+ * Whether what the assistant says comes right after the messages: the template answers to `add_generation_prompt`, or an
+ * answer's text follows that of a question directly, as where `[/INST]` alone ends a question.
  */
-function opensAssistantTurn(template: Template, format: ChatFormat, options: ChatOptions): boolean {
-  const [content, question] = ["forager", { role: "user", content: "question" }];
+function opensAssistantTurn(template: Template, format: ChatFormat, chat: Chat): boolean {
   const show = (messages: readonly ChatMessage[], addGenerationPrompt: boolean): string =>
-    render(template, format, { messages, options: { ...options, addGenerationPrompt } });
+    render(template, format, { messages, options: { ...chat.options, addGenerationPrompt } });
+  if (show(chat.messages, true) !== show(chat.messages, false)) return true;
+  const [content, question] = ["forager", { role: "user", content: "question" }];
   const asked = show([question], false);
   if (show([question], true) !== asked) return true;
   const answered = show([question, { role: "assistant", content }], false);

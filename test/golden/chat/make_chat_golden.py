@@ -1,5 +1,5 @@
 """
-Writes chats.json: what `apply_chat_template` of Hugging Face transformers makes of chats with templates of five kinds.
+Writes chats.json: what `apply_chat_template` of Hugging Face transformers makes of chats with templates of six kinds.
 
     python make_chat_golden.py      (needs transformers, tokenizers)
 
@@ -201,7 +201,16 @@ MISTRAL = """{%- if messages[0]["role"] == "system" %}
 {%- endfor %}
 """
 
-TEMPLATES = {"smollm2": SMOLLM2, "llama3": LLAMA3, "qwen2.5": QWEN25, "qwen3": QWEN3, "mistral": MISTRAL}
+# Values that are put out as Python writes them, characters stripped, and line ends as an editor on Windows leaves them.
+PYTHON = """{%- for m in messages %}
+{{ m.role == 'user' }} {{ [m.role, true, none, 1.0, 0.5, "it's"] }} {{ {'first': loop.first, 'n': loop.index} }} {{ none }}
+{{ m.content.strip('\\n.') }}|{{ m.content.lstrip('\\n') }}|{{ m.content.rstrip('😀.') }}|{{ 'x' ~ loop.last ~ none ~ 2.0 }}
+  {% if m.tool_calls %}{{ m.tool_calls }}{{ m.tool_calls[0].function.arguments }}{% endif %}
+{% endfor %}
+{%- if add_generation_prompt %}go on: {% endif %}
+""".replace("\n", "\r\n")
+
+TEMPLATES = {"smollm2": SMOLLM2, "llama3": LLAMA3, "qwen2.5": QWEN25, "qwen3": QWEN3, "mistral": MISTRAL, "python": PYTHON}
 
 USER = {"role": "user", "content": "  Which river flows through Prague?\n"}
 ANSWER = {"role": "assistant", "content": "The Vltava, «naïve» <b>&amp;</b> 😀."}
@@ -214,6 +223,7 @@ CHATS = {
     "answered": {"messages": [USER, ANSWER]},
     "empty content": {"messages": [{"role": "user", "content": ""}]},
     "thought": {"messages": [USER, {"role": "assistant", "content": "<think>\nA river.\n</think>\n\nThe Vltava."}, {"role": "user", "content": "Sure?"}]},
+    "spaces": {"messages": [USER, {"role": "assistant", "content": "\n  <think>\n\n  A river. \n</think>\n\n   The Vltava. \n"}]},
     "tools": {"messages": [USER, CALL, {"role": "tool", "content": "Vltava: 430 km"}], "tools": [TOOL]},
     "bad roles": {"messages": [ANSWER, USER]},
 }
