@@ -2,7 +2,7 @@
 import type { Completion, Context, FinishReason, SamplingOptions } from "../rollout/policy.ts";
 import { type Random, random } from "../shared/random.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
-import { sampleToken } from "./sampler.ts";
+import { isUnfiltered, sampleToken } from "./sampler.ts";
 
 export interface TokenSamplingOptions extends SamplingOptions {
   /** The completion ends after the first of these ids as well. */
@@ -40,9 +40,17 @@ export class CompletionJob {
     return Math.min(this.#contextLength, this.promptTokens + this.#options.maxTokens);
   }
 
-  /** Samples the next token from its log-probabilities (V) and decides whether the completion is done. */
-  advance(logprobs: Float32Array): void {
-    const token = sampleToken(logprobs, this.#options, this.#chance);
+  /** The temperature at which the masses of blocks help to draw its tokens; undefined where they do not. */
+  get blockTemperature(): number | undefined {
+    return isUnfiltered(this.#options) ? this.#options.temperature : undefined;
+  }
+
+  /**
+   * Samples the next token from its log-probabilities (V), and where they are known the masses of its blocks at
+   * `blockTemperature`; decides whether the completion is done.
+   */
+  advance(logprobs: Float32Array, masses?: Float32Array): void {
+    const token = sampleToken(logprobs, this.#options, this.#chance, masses);
     this.tokens.push(token);
     this.#logprobs.push(logprobs[token] as number);
     this.finishReason = this.#finish(token);

@@ -1,6 +1,7 @@
 /** Extends cached sequences by new tokens: makes the feeds of the decoding graph, which stores keys and values itself. */
 import { assert } from "../errors.ts";
 import { releaseArrays } from "../shared/release-arrays.ts";
+import { BlockMasses } from "./block-masses.ts";
 import { createDecodingGraph, type DecodingGraph, type DecodingOptions } from "./decoding-graph.ts";
 import type { KeyValueCache } from "./key-value-cache.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
@@ -29,6 +30,8 @@ export interface DecodingModelOptions extends DecodingOptions {
 
 export class DecodingModel {
   readonly model: ModelOptions;
+  /** Of what `extend` returns. */
+  readonly masses: BlockMasses;
   readonly #weights: () => Promise<ParameterSet>;
   readonly #options: DecodingModelOptions;
   #graph: OpenGraph | undefined;
@@ -38,6 +41,7 @@ export class DecodingModel {
   /** `weights` is called whenever a session is made; what it returns is held as long as that session. */
   constructor(model: ModelOptions, weights: () => Promise<ParameterSet>, options: DecodingModelOptions) {
     this.model = model;
+    this.masses = new BlockMasses(model.vocabularySize, options.threads);
     this.#weights = weights;
     this.#options = options;
   }
@@ -58,6 +62,7 @@ export class DecodingModel {
     this.invalidate();
     releaseArrays([this.#logprobs]);
     this.#logprobs = new Float32Array();
+    await this.masses.rest();
     await this.#closing;
   }
 
@@ -107,6 +112,7 @@ export class DecodingModel {
 
   async close(): Promise<void> {
     this.invalidate();
+    await this.masses.rest();
     await this.#closing;
   }
 

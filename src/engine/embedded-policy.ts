@@ -141,18 +141,42 @@ export class EmbeddedPolicy implements Policy {
     const extensions = waiting.length > 0 ? waiting.map(toChunk) : this.#decodingBatch(pending);
     this.#pool.reserve(extensions);
     const logprobs = await this.#model.extend(this.#pool.cache, extensions);
-    const { vocabularySize } = this.#model.model;
-    const busy = extensions.filter(({ isIdle }) => !isIdle);
-    for (const [row, extension] of busy.entries()) {
-      const entry = this.#pool.extended(extension);
+    const ready = extensions
+      .filter(({ isIdle }) => !isIdle)
+      .map((extension) => ({ slot: extension.slot, entry: this.#pool.extended(extension) }));
+    const rows = await this.#rows(logprobs, ready);
+    for (const [index, { slot, entry }] of ready.entries()) {
       if (!entry) continue;
-      // Ids beyond the tokenizer's (a padded table) have no text and are never drawn.
-      const start = row * vocabularySize;
-      entry.job.advance(logprobs.subarray(start, start + this.#tokenizer.vocabularySize));
+      entry.job.advance(...rows(index));
       if (entry.job.finishReason === undefined) continue;
-      this.#pool.release(extension.slot);
+      this.#pool.release(slot);
       entry.resolve(entry.job.completion());
     }
+  }
+
+  /**
+   * What a job draws from, by its row: its log-probabilities, and the masses of blocks where some job draws from all tokens.
+   * Ids beyond the tokenizer's (a padded table) have no text and are never drawn.
+   */
+  async #rows(
+    logprobs: Float32Array,
+    ready: readonly { readonly entry: Entry | undefined }[],
+  ): Promise<(index: number) => [Float32Array, Float32Array?]> {
+    const temperatures = ready.map(({ entry }) => entry?.job.blockTemperature);
+    const { vocabularySize: count } = this.#tokenizer;
+    const masses = temperatures.some((temperature) => temperature !== undefined)
+      ? await this.#model.masses.of(
+          logprobs,
+          temperatures.map((temperature = 1) => temperature),
+          count,
+        )
+      : undefined;
+    const { vocabularySize } = this.#model.model;
+    const blocks = (masses?.length ?? 0) / ready.length;
+    return (index) => [
+      logprobs.subarray(index * vocabularySize, index * vocabularySize + count),
+      masses?.subarray(index * blocks, (index + 1) * blocks),
+    ];
   }
 
   /** The next token of every slot that has one, and from the first to the last of them idle slots between. */

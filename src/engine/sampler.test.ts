@@ -1,6 +1,7 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { random } from "../shared/random.ts";
+import { BlockMasses, blockTokens } from "./block-masses.ts";
 import { sampleToken } from "./sampler.ts";
 
 type Filter = Parameters<typeof sampleToken>[1];
@@ -117,3 +118,47 @@ function keptTokens(logprobs: Float32Array, { temperature, topK, topP }: Filter)
   const before = weights.map((_, i) => weights.slice(0, i).reduce((a, b) => a + b, 0));
   return first.filter((_, i) => i === 0 || (before[i] as number) < topP * total);
 }
+
+describe("the masses of blocks", () => {
+  const size = 4096;
+  const chance = random(3, "vocabulary");
+  const row = Float32Array.from({ length: size }, () => 4 * chance.normal());
+  row.fill(Number.NEGATIVE_INFINITY, 640, 704);
+  const logTotal = Math.log(row.reduce((sum, value) => sum + Math.exp(value), 0));
+  const logprobs = row.map((value) => value - logTotal);
+  const masses = new BlockMasses(size, 1);
+  afterAll(async () => await masses.rest());
+
+  test.each([
+    [1, size],
+    [0.5, size],
+    [2, 4000],
+  ])("draw the same tokens as all probabilities do (temperature %f, %d ids)", async (temperature, count) => {
+    const rows = Float32Array.from([...logprobs, ...logprobs.toReversed()]);
+    const sums = (await masses.of(rows, [temperature, 1], count)) as Float32Array;
+    expect(sums).toHaveLength((2 * size) / blockTokens);
+    const options = { ...plain, temperature };
+    const drawable = logprobs.subarray(0, count);
+    const total = drawable.reduce((sum, value) => sum + Math.exp(value / temperature), 0);
+    for (const [block, mass] of sums.subarray(0, size / blockTokens).entries()) {
+      const tokens = drawable.subarray(block * blockTokens, (block + 1) * blockTokens);
+      const expected = tokens.reduce((sum, value) => sum + Math.exp(value / temperature), 0) / total;
+      expect(Math.abs(mass - expected)).toBeLessThan(1e-6);
+    }
+    let same = 0;
+    for (let i = 0; i < 2000; i++) {
+      const [one, other] = [random(9, "draws", i), random(9, "draws", i)];
+      const token = sampleToken(drawable, options, one, sums.subarray(0, size / blockTokens));
+      expect(token).toBeLessThan(count);
+      if (token === sampleToken(drawable, options, other)) same++;
+    }
+    expect(same).toBeGreaterThan(1990);
+  });
+
+  test("are not made for a small vocabulary, nor for one that is not made of whole blocks", async () => {
+    for (const odd of [512, 5000]) {
+      const vocabulary = new BlockMasses(odd, 1);
+      expect(await vocabulary.of(new Float32Array(odd), [1], odd)).toBeUndefined();
+    }
+  });
+});

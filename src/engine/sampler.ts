@@ -5,16 +5,57 @@
  */
 import type { SamplingOptions } from "../rollout/policy.ts";
 import type { Random } from "../shared/random.ts";
+import { blockTokens } from "./block-masses.ts";
 import { exponential } from "./fast-exp.ts";
 import { mostLikely } from "./most-likely.ts";
 
 type Filter = Pick<SamplingOptions, "temperature" | "topP" | "topK">;
 
-/** The token drawn from one row of natural log-probabilities (V); at temperature 0 the most likely, ties to the lower id. */
-export function sampleToken(logprobs: Float32Array, options: Filter, chance: Random): number {
+/**
+ * The token drawn from one row of natural log-probabilities (V); at temperature 0 the most likely, ties to the lower id.
+ * `masses` are those of the row's blocks at this temperature (`block-masses.ts`), where they are known.
+ */
+export function sampleToken(
+  logprobs: Float32Array,
+  options: Filter,
+  chance: Random,
+  masses?: Float32Array,
+): number {
   if (options.temperature === 0) return mostLikely(logprobs);
-  if (options.topK === 0 && options.topP === 1) return sampleAll(logprobs, options.temperature, chance);
-  return sampleFiltered(logprobs, options, chance);
+  if (!isUnfiltered(options)) return sampleFiltered(logprobs, options, chance);
+  if (masses)
+    return sampleBlocks(logprobs, masses, { temperature: options.temperature, point: chance.next() });
+  return sampleAll(logprobs, options.temperature, chance);
+}
+
+/** Whether tokens are drawn among all, so that the masses of blocks help. */
+export function isUnfiltered({ temperature, topK, topP }: Filter): boolean {
+  return temperature > 0 && topK === 0 && topP === 1;
+}
+
+/** Walks along blocks to `point` of their masses together, then through the block that it lies in. */
+function sampleBlocks(
+  logprobs: Float32Array,
+  masses: Float32Array,
+  { temperature, point }: { readonly temperature: number; readonly point: number },
+): number {
+  let total = 0;
+  for (const mass of masses) total += mass;
+  let excess = point * total;
+  let block = 0;
+  let lastPossible = 0;
+  for (; block < masses.length; block++) {
+    const mass = masses[block] as number;
+    if (mass === 0) continue;
+    lastPossible = block;
+    if (excess <= mass) break;
+    excess -= mass;
+  }
+  const first = blockTokens * lastPossible;
+  const tokens = logprobs.subarray(first, first + blockTokens);
+  const scale = { temperature, peak: tokens[mostLikely(tokens)] as number };
+  const share = Math.min(1, excess / (masses[lastPossible] as number));
+  return first + walk(tokens, scale, share * totalWeight(tokens, scale)).token;
 }
 
 /** How log-probabilities become weights: exp((logprob - peak) / temperature). */
