@@ -6,6 +6,8 @@
 import { type AttentionShape, type AttentionValues, attentionGradients } from "./attention-gradients.ts";
 import type { Attribute, Graph, Tensor } from "./graph.ts";
 import { attentionWidth, narrow, narrowHeads, widenHeads } from "./head-width.ts";
+import type { Keep } from "./keep.ts";
+import { reshape, transpose } from "./operators.ts";
 
 const microsoft = "com.microsoft";
 
@@ -24,13 +26,39 @@ export interface AttentionInputs {
   readonly ends: SequenceEnds;
 }
 
-/** softmax(q k^T / sqrt(headSize)) v for each head, every token looking at itself and those before: (B, T, heads * headSize). */
-export function attention(graph: Graph, inputs: AttentionInputs, shape: AttentionShape): Tensor {
+/**
+ * softmax(q k^T / sqrt(headSize)) v for each head, every token looking at itself and those before: (B, T, heads * headSize).
+ * What `keep` keeps of it is enough for the way back; without, all is computed there.
+ */
+export function attention(
+  graph: Graph,
+  inputs: AttentionInputs,
+  { keep, ...shape }: AttentionShape & { readonly keep?: Keep | undefined },
+): Tensor {
   const { query, key, value } = inputs;
   const computed = computeAttention(graph, inputs, shape);
-  return graph.withBackward(computed.attended, [query, key, value], (gradient) =>
-    attentionGradients(graph, { ...inputs, ...computed, gradient }, shape),
+  const values = (): AttentionValues => (kept ? { ...kept, ...headsOf(graph, inputs, shape) } : computed);
+  const attended = graph.withBackward(computed.attended, [query, key, value], (gradient) =>
+    attentionGradients(graph, { ...inputs, ...values(), gradient }, shape),
   );
+  const kept = keep && {
+    attended: keep(attended, "attended"),
+    weights: keep(computed.weights, "weights"),
+  };
+  return kept?.attended ?? attended;
+}
+
+/** Keys and values by head, as the way there gives them too. */
+function headsOf(
+  graph: Graph,
+  { key, value }: Pick<AttentionInputs, "key" | "value">,
+  { keyValueHeads, headSize, sizes: [B, T] }: AttentionShape,
+): Pick<AttentionValues, "keyHeads" | "valueHeads"> {
+  const split = (x: Tensor): Tensor => {
+    const byToken = reshape(graph, { ...x, requiresGradient: false }, [B, T, keyValueHeads, headSize]);
+    return transpose(graph, byToken, [0, 2, 1, 3]);
+  };
+  return { keyHeads: split(key), valueHeads: split(value) };
 }
 
 function computeAttention(

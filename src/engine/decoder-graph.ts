@@ -5,6 +5,7 @@
 import { attention, type SequenceEnds } from "./attention.ts";
 import { projectHeads } from "./attention-projection.ts";
 import type { Dimension, Graph, Tensor } from "./graph.ts";
+import type { Keep } from "./keep.ts";
 import type { AdaptedModel } from "./lora.ts";
 import { type Adapter, adaptedLinear, findAdapter } from "./lora-graph.ts";
 import { headSize, type ModelOptions, parameterShapes } from "./model-options.ts";
@@ -67,12 +68,6 @@ export function declareTables(graph: Graph, model: ModelOptions, isPacked = fals
   return { rotary, ends, ...(packing && { packing }) };
 }
 
-/**
- * Marks a value inside a layer that the way back needs and that is dear to compute again; returns the value to go on
- * with. A graph of the way there notes it as an output, one of the way back reads it as an input instead.
- */
-export type Keep = (value: Tensor, name: string) => Tensor;
-
 export interface LayerParameters {
   /** A parameter of the layer by its name below `model.layers.N`, such as `mlp.up_proj.weight`. */
   readonly parameter: (name: string) => Tensor;
@@ -96,6 +91,8 @@ export function layerParameters(
 export interface LayerSetting extends LayerTables, LayerParameters {
   readonly model: ModelOptions;
   readonly keep: Keep;
+  /** Whether what attention computes is kept too, its weights among it; absent: no. */
+  readonly keepsAttention?: boolean;
 }
 
 /** Adds one decoder layer: hidden states (N, width) to hidden states (N, width). */
@@ -133,7 +130,13 @@ function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
       value: atPlaces(keep(headsOf("v"), "value"), "all"),
       ends,
     },
-    { heads, keyValueHeads, headSize: size, sizes: [B, T] },
+    {
+      heads,
+      keyValueHeads,
+      headSize: size,
+      sizes: [B, T],
+      keep: setting.keepsAttention ? keep : undefined,
+    },
   );
   const joined = packing ? takeBack(graph, attended, packing) : reshape(graph, attended, [N, heads * size]);
   return project(graph, joined, { ...setting, name: "self_attn.o_proj" });

@@ -1,8 +1,8 @@
 /**
  * The graphs of one decoder layer, the way there and the way back. Its weights are fed, so that one session serves all
  * layers. The way there can also return what the way back needs and what is dear to compute again (`Keep`: about the
- * results of its matrix products); norms, activations and attention are computed anew. Where nothing was kept, the way
- * there is simply run again, with the same bits as a result.
+ * results of its matrix products); norms, activations and, unless it is kept too, attention are computed anew. Where
+ * nothing was kept, the way there is simply run again, with the same bits as a result.
  */
 import { buildLayer, declareTables, layerParameters } from "./decoder-graph.ts";
 import { accumulate, differentiate } from "./differentiate.ts";
@@ -34,14 +34,21 @@ export interface ForwardLayer {
   readonly kept: ReadonlyMap<string, Tensor>;
 }
 
-/** `isPacked`: whether its rows are packed (`packing.ts`). */
+/** What distinguishes the graphs of a layer. */
+export interface LayerForm {
+  /** Whether its rows are packed (`packing.ts`). */
+  readonly isPacked: boolean;
+  /** Whether what attention computes is kept too, its weights among it. */
+  readonly keepsAttention: boolean;
+}
+
 export async function createForwardLayer(
   adapted: AdaptedModel,
-  isPacked: boolean,
+  form: LayerForm,
   options: SessionOptions,
 ): Promise<ForwardLayer> {
   const kept = new Map<string, Tensor>();
-  const { graph, output } = addLayer({ adapted, isPacked, trained: new Set() }, (value, name) => {
+  const { graph, output } = addLayer({ adapted, ...form, trained: new Set() }, (value, name) => {
     kept.set(name, value);
     return value;
   });
@@ -60,10 +67,10 @@ export interface BackwardLayer {
 /** `trained` are names below `model.layers.N.`; each gradient is added to the accumulator that is fed for it. */
 export async function createBackwardLayer(
   adapted: AdaptedModel,
-  { trained, isPacked }: { readonly trained: readonly string[]; readonly isPacked: boolean },
+  { trained, ...form }: LayerForm & { readonly trained: readonly string[] },
   options: SessionOptions,
 ): Promise<BackwardLayer> {
-  const layer = { adapted, isPacked, trained: new Set(trained) };
+  const layer = { adapted, ...form, trained: new Set(trained) };
   const { graph, hidden, output, parameters } = addLayer(layer, (value, name, graph) =>
     graph.withBackward(graph.input(keptPrefix + name, value.shape), [value], (gradient) => [gradient]),
   );
@@ -82,15 +89,14 @@ export async function createBackwardLayer(
 /** Prefix of the inputs of the way back that hold what was kept. */
 export const keptPrefix = "kept.";
 
-interface LayerToAdd {
+interface LayerToAdd extends LayerForm {
   readonly adapted: AdaptedModel;
-  readonly isPacked: boolean;
   /** Names below `model.layers.N.` */
   readonly trained: ReadonlySet<string>;
 }
 
 function addLayer(
-  { adapted, isPacked, trained }: LayerToAdd,
+  { adapted, isPacked, keepsAttention, trained }: LayerToAdd,
   keep: (value: Tensor, name: string, graph: Graph) => Tensor,
 ): {
   readonly graph: Graph;
@@ -113,6 +119,7 @@ function addLayer(
     model,
     ...tables,
     ...inLayer,
+    keepsAttention,
     keep: (value, name) => keep(value, name, graph),
   });
   return { graph, hidden, output, parameters };

@@ -10,10 +10,9 @@ import type { AdaptedModel } from "./lora.ts";
 import type { Sequences } from "./packing.ts";
 import type { ParameterSet } from "./parameters.ts";
 import { hiddenRows, type RowPlaces } from "./places.ts";
-import type { SessionOptions } from "./session.ts";
-import { Trunk } from "./trunk.ts";
+import { Trunk, type TrunkOptions } from "./trunk.ts";
 
-export interface LayeredOptions extends SessionOptions {
+export interface LayeredOptions extends TrunkOptions {
   /** Layers that keep what their way back needs; the others compute it again. Absent: all. */
   readonly keptLayers?: number;
 }

@@ -60,6 +60,8 @@ export interface MicroBatchShape {
   readonly tokens: number;
   readonly time: number;
   readonly keptLayers: number;
+  /** Whether these keep what attention computes too, its weights among it; absent: no. */
+  readonly keepsAttention?: boolean;
   /** Whether it is one run of the whole network, in which all that the way back needs stays; absent: no. */
   readonly inOneRun?: boolean;
   /** So many micro-batches are computed side by side, all but one with gradients of their own; absent: 1. */
@@ -110,6 +112,11 @@ function keptFloats(model: ModelOptions): number {
   return (heads + 2 * keyValueHeads) * headSize(model) + width + 2 * feedForward;
 }
 
+/** Numbers that a layer keeps of attention for each token: its weights and its result, where they are kept. */
+function attentionFloats(model: ModelOptions, { tokens, time, keepsAttention }: MicroBatchShape): number {
+  return keepsAttention ? model.heads * (Math.min(time, tokens) + headSize(model)) : 0;
+}
+
 /** As `keptFloats` in one run of all layers: all that the way back needs, attention weights too. */
 function wholeLayerFloats(model: ModelOptions, { tokens, time }: MicroBatchShape): number {
   const { width, heads, keyValueHeads, feedForward } = model;
@@ -125,7 +132,7 @@ function activationFloats(model: ModelOptions, microBatch: MicroBatchShape): num
   // Between layers; two gradients; the selected rows with their gradient; and one of a layer that runs again.
   const hidden = (layers + 1 + 2 + 2 + 1) * width;
   const kept = Math.min(layers, keptLayers < layers ? keptLayers + 1 : layers);
-  return tokens * (hidden + kept * keptFloats(model));
+  return tokens * (hidden + kept * (keptFloats(model) + attentionFloats(model, microBatch)));
 }
 
 /** Matrices of attention scores, and vectors of a token, that the sessions of a layer hold at their widest places; beside what one run of all layers keeps. */

@@ -2,8 +2,8 @@
  * Chooses how a training uses the memory it may have: first fewer tokens at once, down to one sequence of the longest,
  * then one micro-batch at a time, then fewer layers that keep their insides. Up to `mostTokens` a larger micro-batch is
  * faster; two side by side, each with half of the threads, are faster than one after the other, since fewer threads
- * wait for each other, and cost gradients of their own; computing a layer again costs a third of its time there and
- * back. A small model is one graph, which keeps all that its way back
+ * wait for each other, and cost gradients of their own; computing attention again costs a twentieth of a layer's time
+ * there and back, and a layer a third. A small model is one graph, which keeps all that its way back
  * needs, and computes small micro-batches side by side, each with a thread of its own: what they hold stays in the
  * processor's caches, and no thread waits for another.
  */
@@ -33,6 +33,8 @@ export interface TrainingPlan {
   readonly tokenBudget: number;
   /** Layers that keep what their way back needs; the others compute it again. */
   readonly keptLayers: number;
+  /** Whether, where all layers keep what their way back needs, what attention computes is kept too. */
+  readonly keepsAttention: boolean;
   /** Whether a micro-batch is one run of the whole network, rather than one of each layer. */
   readonly inOneRun: boolean;
   /** Micro-batches that are computed side by side. */
@@ -50,7 +52,7 @@ export function planTraining(shape: TrainedShape, limits: MemoryLimits): Trainin
   const plan = (
     tokenBudget: number,
     keptLayers: number,
-    way = { inOneRun: false, lanes: 1 },
+    way = { inOneRun: false, lanes: 1, keepsAttention: false },
   ): TrainingPlan => {
     const tokens = Math.max(tokenBudget, time);
     const memory = trainingMemory(shape, { tokens, time, keptLayers, ...way });
@@ -59,12 +61,18 @@ export function planTraining(shape: TrainedShape, limits: MemoryLimits): Trainin
   const budgets = limits.tokenBudget === undefined ? tokenBudgets(time, 1) : [limits.tokenBudget];
   // No more than may stay while the model is sampled: a large model gains less by it than taking turns would cost.
   const lanes = Math.max(1, Math.min(mostLanes, limits.threads ?? 1));
-  const small = plan(Math.min(laneTokens, budgets[0] as number), layers, { inOneRun: true, lanes });
+  const small = plan(Math.min(laneTokens, budgets[0] as number), layers, {
+    inOneRun: true,
+    lanes,
+    keepsAttention: true,
+  });
   if (small.fits && bytesGivenBack(small.memory) === 0) return small;
   for (let side = Math.min(mostLargeLanes, lanes); side >= 1; side--) {
     for (const tokens of limits.tokenBudget === undefined ? tokenBudgets(time, side) : budgets) {
-      const whole = plan(tokens, layers, { inOneRun: false, lanes: side });
-      if (whole.fits) return whole;
+      for (const keepsAttention of [true, false]) {
+        const whole = plan(tokens, layers, { inOneRun: false, lanes: side, keepsAttention });
+        if (whole.fits) return whole;
+      }
     }
   }
   const smallest = budgets.at(-1) as number;

@@ -1,7 +1,7 @@
 /**
  * The trunk of the network: embedding and decoder layers over whole sequences, one call of a session for each layer.
  * Hidden states between layers are kept for the way back; of the inside of a layer either what is dear to compute
- * again (`layer-graphs.ts`) or, beyond the first `keptLayers` layers, nothing: those run again on the way back.
+ * again (`layer-graphs.ts`), attention included where that is wanted, or, beyond the first `keptLayers` layers, nothing: those run again on the way back.
  */
 import { Activations } from "./activations.ts";
 import { accumulatorPrefix } from "./differentiate.ts";
@@ -12,6 +12,7 @@ import {
   createForwardLayer,
   type ForwardLayer,
   keptPrefix,
+  type LayerForm,
   layerShapes,
   resolveShape,
 } from "./layer-graphs.ts";
@@ -21,16 +22,21 @@ import type { Parameter, ParameterSet } from "./parameters.ts";
 import type { Feed, SessionOptions } from "./session.ts";
 import { tableFeeds } from "./table-feeds.ts";
 
+export interface TrunkOptions extends SessionOptions {
+  /** Whether layers that keep what their way back needs keep what attention computes too; absent: no. */
+  readonly keepsAttention?: boolean;
+}
+
 export class Trunk {
   readonly #adapted: AdaptedModel;
-  readonly #options: SessionOptions;
+  readonly #options: TrunkOptions;
   /** Of a layer's parameters, below `model.layers.N.`. */
   readonly #names: readonly string[];
   readonly #activations = new Activations();
   readonly #forward = new Map<boolean, Promise<ForwardLayer>>();
   readonly #backward = new Map<string, Promise<BackwardLayer>>();
 
-  constructor(adapted: AdaptedModel, options: SessionOptions) {
+  constructor(adapted: AdaptedModel, options: TrunkOptions) {
     this.#adapted = adapted;
     this.#options = options;
     this.#names = [...layerShapes(adapted).keys()];
@@ -139,20 +145,24 @@ export class Trunk {
   }
 
   #forwardLayer({ packing }: Sequences): Promise<ForwardLayer> {
-    const isPacked = packing !== undefined;
-    const layer = this.#forward.get(isPacked) ?? createForwardLayer(this.#adapted, isPacked, this.#options);
-    this.#forward.set(isPacked, layer);
+    const form = this.#form(packing !== undefined);
+    const layer = this.#forward.get(form.isPacked) ?? createForwardLayer(this.#adapted, form, this.#options);
+    this.#forward.set(form.isPacked, layer);
     return layer;
   }
 
   #backwardLayer(trained: readonly string[], { packing }: Sequences): Promise<BackwardLayer> {
-    const isPacked = packing !== undefined;
-    const key = [...trained, isPacked].join(" ");
+    const form = this.#form(packing !== undefined);
+    const key = [...trained, form.isPacked].join(" ");
     const known = this.#backward.get(key);
     if (known) return known;
-    const created = createBackwardLayer(this.#adapted, { trained, isPacked }, this.#options);
+    const created = createBackwardLayer(this.#adapted, { trained, ...form }, this.#options);
     this.#backward.set(key, created);
     return created;
+  }
+
+  #form(isPacked: boolean): LayerForm {
+    return { isPacked, keepsAttention: this.#options.keepsAttention ?? false };
   }
 
   /** Weights of a layer by their names within it. */
