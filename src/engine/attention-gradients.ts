@@ -1,6 +1,6 @@
 /** The derivative of causal grouped-query attention (`attention.ts`), from the weights and the output of its way there. */
 import type { Dimension, Graph, Tensor } from "./graph.ts";
-import { batchedProduct, reshape, sumOfLastDimension, transpose } from "./operators.ts";
+import { batchedProduct, detach, reshape, sumOfLastDimension, transpose } from "./operators.ts";
 
 /** How many heads there are, how wide they are, and the sizes of a batch. */
 export interface AttentionShape {
@@ -111,9 +111,4 @@ function unstack(graph: Graph, x: Tensor, { heads, headSize, sizes }: AttentionS
 function join(graph: Graph, x: Tensor, { keyValueHeads, headSize, sizes }: AttentionShape): Tensor {
   const [B, T] = sizes;
   return reshape(graph, transpose(graph, x, [0, 2, 1, 3]), [B, T, keyValueHeads * headSize]);
-}
-
-/** The same value, through which no gradient flows. */
-function detach(x: Tensor): Tensor {
-  return { ...x, requiresGradient: false };
 }

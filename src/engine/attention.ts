@@ -7,7 +7,7 @@ import { type AttentionShape, type AttentionValues, attentionGradients } from ".
 import type { Attribute, Graph, Tensor } from "./graph.ts";
 import { attentionWidth, narrow, narrowHeads, widenHeads } from "./head-width.ts";
 import type { Keep } from "./keep.ts";
-import { reshape, transpose } from "./operators.ts";
+import { detach, reshape, transpose } from "./operators.ts";
 
 const microsoft = "com.microsoft";
 
@@ -55,7 +55,7 @@ function headsOf(
   { keyValueHeads, headSize, sizes: [B, T] }: AttentionShape,
 ): Pick<AttentionValues, "keyHeads" | "valueHeads"> {
   const split = (x: Tensor): Tensor => {
-    const byToken = reshape(graph, { ...x, requiresGradient: false }, [B, T, keyValueHeads, headSize]);
+    const byToken = reshape(graph, detach(x), [B, T, keyValueHeads, headSize]);
     return transpose(graph, byToken, [0, 2, 1, 3]);
   };
   return { keyHeads: split(key), valueHeads: split(value) };

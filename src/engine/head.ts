@@ -7,7 +7,8 @@ import { accumulate, accumulatorPrefix, differentiate } from "./differentiate.ts
 import { type ElementType, Graph, type Tensor } from "./graph.ts";
 import type { LossNodes } from "./loss-graph.ts";
 import type { ModelOptions } from "./model-options.ts";
-import { type Parameter, type ParameterSet, parameterFeeds } from "./parameters.ts";
+import type { MatrixInParts } from "./operators.ts";
+import type { Parameter, ParameterSet } from "./parameters.ts";
 import { type Feed, Session, type SessionOptions, type Values } from "./session.ts";
 
 /** The number of rows in a graph of a head. */
@@ -28,6 +29,8 @@ export interface Head {
 
 export interface HeadInputs {
   readonly parameter: (name: string) => Tensor;
+  /** A parameter that is a matrix, perhaps in parts, to which its gradient belongs then. */
+  readonly inParts: (name: string) => MatrixInParts;
   /** One of `inputs` (M). */
   readonly row: (name: string) => Tensor;
 }
@@ -54,11 +57,24 @@ export interface HeadTraining {
 /** Bytes of a head's values at once; more makes products hardly faster. */
 const pieceBytes = 192 * 2 ** 20;
 
+/** Rows of a part of a matrix on the way back: what they give is added up within the processor's caches. */
+const rowsOfPart = 2048;
+
+/** Consecutive rows of a parameter, or all of it under its own name. */
+interface ParameterPart {
+  readonly name: string;
+  readonly parameter: string;
+  readonly start: number;
+  readonly shape: readonly number[];
+}
+
 interface HeadGraph {
   readonly session: Session;
   readonly nodes: HeadNodes;
   readonly hiddenGradient: string | undefined;
-  readonly gradientOutputs: ReadonlyMap<string, string>;
+  /** What is fed of the parameters, and of those of which some gradient is made, where it comes out. */
+  readonly fed: readonly ParameterPart[];
+  readonly gradients: readonly { readonly part: ParameterPart; readonly output: string }[];
 }
 
 /** Runs heads over rows; sessions are made when first needed and kept. */
@@ -77,7 +93,7 @@ export class HeadRunner {
     const values = new Float32Array(rows.hidden.length / this.#model.width);
     const graph = await this.#graph(head, []);
     for (const piece of this.#pieces(head, rows)) {
-      const feeds = new Map([...piece.feeds, ...this.#parameterFeeds(head, parameters)]);
+      const feeds = new Map([...piece.feeds, ...feedsOf(graph, parameters)]);
       const into = new Map([[graph.nodes.values.name, piece.slice(values)]]);
       await graph.session.run(feeds, [], into);
     }
@@ -94,20 +110,20 @@ export class HeadRunner {
     const trained = [...head.parameters.keys()].filter((name) => training.gradients.has(name));
     const graph = await this.#graph(head, trained);
     const lossName = (graph.nodes.loss as LossNodes).loss.name;
-    const gradients = trained.map((name) => [name, training.gradients.get(name) as Parameter] as const);
+    const gradients = graph.gradients.map(({ part, output }) => {
+      return { name: part.name, output, feed: partOf(training.gradients, part) };
+    });
     let loss = 0;
     for (const piece of this.#pieces(head, rows)) {
       const feeds = new Map([
         ...piece.feeds,
-        ...this.#parameterFeeds(head, parameters),
-        ...parameterFeeds(new Map(gradients), accumulatorPrefix),
+        ...feedsOf(graph, parameters),
+        ...gradients.map(({ name, feed }): [string, Feed] => [accumulatorPrefix + name, feed]),
       ]);
       const into = new Map<string, Feed>([
         [graph.nodes.values.name, piece.slice(values)],
         [graph.hiddenGradient as string, piece.sliceWide(training.hiddenGradient)],
-        ...gradients.map(
-          ([name, gradient]) => [graph.gradientOutputs.get(name) as string, gradient] as const,
-        ),
+        ...gradients.map(({ output, feed }): [string, Feed] => [output, feed]),
       ]);
       const results = await graph.session.run(feeds, [lossName], into);
       loss += (results.get(lossName) as Feed).data[0] as number;
@@ -118,10 +134,6 @@ export class HeadRunner {
   async close(): Promise<void> {
     for (const graph of this.#graphs.values()) await (await graph).session.close();
     this.#graphs.clear();
-  }
-
-  #parameterFeeds(head: Head, parameters: ParameterSet): [string, Feed][] {
-    return [...head.parameters.keys()].map((name) => [name, parameters.get(name) as Parameter]);
   }
 
   *#pieces(head: Head, { hidden, inputs }: HeadRows): Generator<Piece> {
@@ -165,37 +177,79 @@ export function rowsOfPiece(head: Head): number {
   return Math.max(16, Math.floor(pieceBytes / (4 * head.floatsPerRow)));
 }
 
+function partOf(parameters: ParameterSet, { parameter, start, shape }: ParameterPart): Feed {
+  const { data } = parameters.get(parameter) as Parameter;
+  const [, ...rest] = shape;
+  const first = start * rest.reduce((a, b) => a * b, 1);
+  return { data: data.subarray(first, first + shape.reduce((a, b) => a * b, 1)), shape };
+}
+
+function feedsOf({ fed }: HeadGraph, parameters: ParameterSet): [string, Feed][] {
+  return fed.map((part) => [part.name, partOf(parameters, part)]);
+}
+
+/** The parameter as a whole. */
+function wholeOf(name: string, shape: readonly number[]): ParameterPart {
+  return { name, parameter: name, start: 0, shape };
+}
+
+/** A matrix of many rows in parts. */
+function partsOf(name: string, shape: readonly number[]): ParameterPart[] {
+  const [rows, ...columns] = shape as [number, ...number[]];
+  if (columns.length === 0 || rows <= 2 * rowsOfPart) return [wholeOf(name, shape)];
+  return Array.from({ length: Math.ceil(rows / rowsOfPart) }, (_, index) => {
+    const start = index * rowsOfPart;
+    const size = Math.min(rowsOfPart, rows - start);
+    return { name: `${name}.from.${start}`, parameter: name, start, shape: [size, ...columns] };
+  });
+}
+
+interface HeadGraphSetting {
+  /** Parameters of which there is a gradient. */
+  readonly trained: readonly string[];
+  readonly model: ModelOptions;
+}
+
 async function createHeadGraph(
   head: Head,
-  { trained, model }: { readonly trained: readonly string[]; readonly model: ModelOptions },
+  { trained, model }: HeadGraphSetting,
   options: SessionOptions,
 ): Promise<HeadGraph> {
   const graph = new Graph();
   const hidden = graph.parameter("hidden", [headRows, model.width]);
-  const parameters = new Map(
-    [...head.parameters].map(([name, shape]) => [
-      name,
-      trained.includes(name) ? graph.parameter(name, shape) : graph.input(name, shape),
-    ]),
-  );
+  const declared = new Map<string, { readonly part: ParameterPart; readonly tensor: Tensor }>();
+  const declare = (part: ParameterPart, isTrained: boolean): Tensor => {
+    const { name, shape } = part;
+    const tensor =
+      declared.get(name)?.tensor ?? (isTrained ? graph.parameter(name, shape) : graph.input(name, shape));
+    declared.set(name, { part, tensor });
+    return tensor;
+  };
+  const shapeOf = (name: string): readonly number[] => head.parameters.get(name) as readonly number[];
+  const parameter = (name: string): Tensor => declare(wholeOf(name, shapeOf(name)), trained.includes(name));
+  const inParts = (name: string): MatrixInParts => {
+    const parts = partsOf(name, shapeOf(name));
+    if (parts.length === 1) return { whole: parameter(name), parts: [parameter(name)] };
+    const whole = declare(wholeOf(name, shapeOf(name)), false);
+    return { whole, parts: parts.map((part) => declare(part, trained.includes(name))) };
+  };
   const rows = new Map([...head.inputs].map(([name, type]) => [name, graph.input(name, [headRows], type)]));
-  const nodes = head.build(graph, hidden, {
-    parameter: (name) => parameters.get(name) as Tensor,
-    row: (name) => rows.get(name) as Tensor,
-  });
+  const nodes = head.build(graph, hidden, { parameter, inParts, row: (name) => rows.get(name) as Tensor });
+  const fed = [...declared.values()].map(({ part }) => part);
   const { values, loss } = nodes;
   if (!loss) {
     const session = await Session.create(graph, [values], options);
-    return { session, nodes, hiddenGradient: undefined, gradientOutputs: new Map() };
+    return { session, nodes, hiddenGradient: undefined, fed, gradients: [] };
   }
-  const wanted = [hidden, ...trained.map((name) => parameters.get(name) as Tensor)];
-  const [hiddenGradient, ...gradients] = differentiate(
-    graph,
-    { output: values, gradient: loss.derivative },
-    wanted,
-  ) as [Tensor, ...Tensor[]];
-  const sums = gradients.map((gradient, index) => accumulate(graph, trained[index] as string, gradient));
+  const wanted = [...declared.values()].filter(({ tensor }) => tensor.requiresGradient);
+  const [hiddenGradient, ...gradients] = differentiate(graph, { output: values, gradient: loss.derivative }, [
+    hidden,
+    ...wanted.map(({ tensor }) => tensor),
+  ]) as [Tensor, ...Tensor[]];
+  const sums = gradients.map((gradient, index) =>
+    accumulate(graph, (wanted[index] as (typeof wanted)[0]).part.name, gradient),
+  );
   const session = await Session.create(graph, [loss.loss, values, hiddenGradient, ...sums], options);
-  const gradientOutputs = new Map(trained.map((name, index) => [name, (sums[index] as Tensor).name]));
-  return { session, nodes, hiddenGradient: hiddenGradient.name, gradientOutputs };
+  const outputs = wanted.map(({ part }, index) => ({ part, output: (sums[index] as Tensor).name }));
+  return { session, nodes, hiddenGradient: hiddenGradient.name, fed, gradients: outputs };
 }

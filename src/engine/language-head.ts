@@ -7,7 +7,7 @@ import type { ElementType } from "./graph.ts";
 import type { Head } from "./head.ts";
 import { buildLoss, type LossInputs, lossInputNames } from "./loss-graph.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
-import { linear, logSoftmaxAt, rmsNorm } from "./operators.ts";
+import { linearInParts, logSoftmaxAt, rmsNorm } from "./operators.ts";
 import type { RowPlaces } from "./places.ts";
 import type { Values } from "./session.ts";
 
@@ -27,9 +27,9 @@ export function languageHead(model: ModelOptions, loss?: Loss): Head {
     ]),
     // Logits, their log-softmax and, on the way back, the gradient of the logits.
     floatsPerRow: (loss ? 3 : 2) * model.vocabularySize,
-    build: (graph, hidden, { parameter, row }) => {
+    build: (graph, hidden, { parameter, inParts, row }) => {
       const normalized = rmsNorm(graph, hidden, parameter(norm), model.rmsEpsilon);
-      const logits = linear(graph, normalized, parameter(output));
+      const logits = linearInParts(graph, normalized, inParts(output));
       const values = logSoftmaxAt(graph, logits, row("targets"));
       if (!loss) return { values };
       const inputs = Object.fromEntries(lossInputs.map((name) => [name, row(name)]));

@@ -40,11 +40,13 @@ export async function createNetworkGraph(
   const hidden = graph[declareHidden]("hidden", ["N", model.width]);
   const places = graph.input("places", [headRows], "int64");
   const rows = new Map([...head.inputs].map(([name, type]) => [name, graph.input(name, [headRows], type)]));
+  const parameter = (name: string): Tensor => parameters.get(name) as Tensor;
   const nodes = head.build(
     graph,
     selectRows(graph, buildLayers(graph, adapted, { hidden, parameters }), places),
     {
-      parameter: (name) => parameters.get(name) as Tensor,
+      parameter,
+      inParts: (name) => ({ whole: parameter(name), parts: [parameter(name)] }),
       row: (name) => rows.get(name) as Tensor,
     },
   );

@@ -74,6 +74,45 @@ export function linear(graph: Graph, x: Tensor, weight: Tensor, bias?: Tensor): 
   });
 }
 
+/** A matrix (out, in) and the same one in parts, rows after rows; a single part is the matrix itself. */
+export interface MatrixInParts {
+  readonly whole: Tensor;
+  readonly parts: readonly Tensor[];
+}
+
+/**
+ * As `linear` with a matrix of very many rows, whose way back goes part by part: gradients belong to the parts, each small
+ * enough for the processor's caches.
+ */
+export function linearInParts(graph: Graph, x: Tensor, { whole, parts }: MatrixInParts): Tensor {
+  if (parts.length === 1) return linear(graph, x, whole);
+  const [rows] = x.shape as [Dimension];
+  const product = linear(graph, detach(x), detach(whole));
+  return graph.withBackward(product, [x, ...parts], (gradient) => {
+    const sizes = parts.map(({ shape: [size] }) => size as number);
+    const columns = graph.nodesWithOutputs(
+      "Split",
+      [gradient, graph.integers(sizes)],
+      sizes.map((size) => [rows, size]),
+      { attributes: { axis: 1 } },
+    );
+    let ofX: Tensor | undefined;
+    const ofParts = parts.map((part, index) => {
+      const ofPart = columns[index] as Tensor;
+      if (x.requiresGradient) ofX = graph.node("Gemm", ofX ? [ofPart, part, ofX] : [ofPart, part], x.shape);
+      return part.requiresGradient
+        ? graph.node("Gemm", [ofPart, x], part.shape, { attributes: { transA: 1 } })
+        : undefined;
+    });
+    return [ofX, ...ofParts];
+  });
+}
+
+/** The same value, through which no gradient flows. */
+export function detach(x: Tensor): Tensor {
+  return { ...x, requiresGradient: false };
+}
+
 export interface BatchedProduct {
   readonly transposeA?: boolean;
   readonly transposeB?: boolean;
