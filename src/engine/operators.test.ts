@@ -47,6 +47,14 @@ const cases: readonly Case[] = [
       operators.linear(g, g.parameter("x", [3, 4]), g.parameter("w", [2, 4]), g.parameter("b", [2])),
   },
   {
+    name: "linearInParts",
+    build: (g) => {
+      const parts = [g.parameter("upper", [2, 4]), g.parameter("lower", [3, 4])];
+      const whole = g.node("Concat", parts, [5, 4], { attributes: { axis: 0 } });
+      return operators.linearInParts(g, g.parameter("x", [3, 4]), { whole, parts });
+    },
+  },
+  {
     name: "batchedProduct",
     build: (g) =>
       operators.batchedProduct(g, g.parameter("a", [2, 3, 4]), g.parameter("b", [2, 4, 5]), { scale: 0.7 }),

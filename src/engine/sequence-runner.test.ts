@@ -64,6 +64,51 @@ describe("training in pieces", () => {
     },
   );
 
+  test.each([{}, { keyValueHeads: 1 }])(
+    "that keeps what attention computes has the gradient without, bit for bit, of common beginnings too (%o)",
+    async (variant) => {
+      const changed = { ...model, ...variant };
+      const own = initializeParameters(changed, 4);
+      const data = [...batch, ...groupsOf(2, { prompt: 17, lengths: [40, 42] })];
+      const [kept, again] = await Promise.all(
+        [true, false].map(async (keepsAttention) => {
+          const runner = new SequenceRunner(
+            { model: changed },
+            { threads: 1, tokenBudget: 1000, keepsAttention },
+          );
+          const gradients = zerosLike(own);
+          const report = await runner.forwardBackward(own, data, { loss, gradients });
+          await runner.close();
+          return { gradients, report };
+        }),
+      );
+      expect(kept).toEqual(again);
+      expect(kept?.report.sharedTokens).toBeGreaterThan(0);
+    },
+  );
+
+  test.each([true, false])(
+    "goes back through a large vocabulary part by part (tied: %s)",
+    async (tieEmbeddings) => {
+      const large = { ...model, vocabularySize: 5000, layers: 1, tieEmbeddings };
+      const own = initializeParameters(large, 4);
+      const [inParts, whole] = await Promise.all(
+        [false, true].map(async (inOneRun) => {
+          const runner = new SequenceRunner({ model: large }, { threads: 1, tokenBudget: 60, inOneRun });
+          const gradients = zerosLike(own);
+          await runner.forwardBackward(own, batch, { loss, gradients });
+          const logprobs = await runner.logprobs(own, batch);
+          await runner.close();
+          return { gradients, logprobs };
+        }),
+      );
+      assert(inParts && whole, "two runs");
+      expect(difference(whole.gradients, inParts.gradients)).toBeLessThan(1e-5);
+      for (const [row, values] of whole.logprobs.entries())
+        for (const [t, value] of values.entries()) expect(inParts.logprobs[row]?.[t]).toBeCloseTo(value, 5);
+    },
+  );
+
   test("in micro-batches adds up to the gradient of one batch within 1e-5", async () => {
     const whole = await gradientsOf({ tokenBudget: 1000 });
     const single = await gradientsOf({ tokenBudget: 1 });

@@ -22,8 +22,8 @@ const fullHeadSize = 64;
 /** The share of the speed of products that reading a prompt reaches, and a step of sampling. */
 const prefillShare = 0.67;
 const samplingShare = 0.6;
-/** Seconds to update one weight: about 30 bytes are read and written, or 16 more where moments lie on disk. */
-const updateSeconds = 5e-9;
+/** Seconds to update one weight: about 40 bytes are read and written by all threads, or 16 more by one where moments lie on disk. */
+const updateSeconds = 3e-9;
 const diskUpdateSeconds = 13e-9;
 
 /** Whole sequences that go through the model. */
@@ -37,6 +37,7 @@ export interface SequenceWork {
   readonly shared?: number;
   /** As of `TrainingPlan`; absent: no. */
   readonly inOneRun?: boolean;
+  readonly keepsAttention?: boolean;
 }
 
 /** Seconds of one update on sequences. */
@@ -46,14 +47,14 @@ export function trainingSeconds(
   speed: MachineSpeed,
 ): number {
   const { model, trained } = shape;
-  const { tokens, selected, keptLayers, shared = 0, inOneRun = false } = work;
+  const { tokens, selected, keptLayers, shared = 0, inOneRun = false, keepsAttention = false } = work;
   const trainsAll = trained === shape.parameters;
   // There, back to the inputs, and back to the weights: adapters are too small to count.
   const passes = trainsAll ? 3 : 2;
   const again = model.layers - Math.min(model.layers, keptLayers);
   const { weights, attended, scores, vectors, head } = operationsOf(model, work);
   // Attention: two products there, both again unless all is kept, and four back.
-  const products = inOneRun ? 6 : 8;
+  const products = inOneRun || keepsAttention ? 6 : 8;
   const ofRows = model.layers * (passes * weights + vectors) + again * (weights + vectors / 3);
   const ofPlaces = model.layers * (products * attended + scores) + again * (2 * attended + scores / 3);
   const update = (shape.momentsOnDisk ? diskUpdateSeconds : updateSeconds) * trained;

@@ -59,6 +59,9 @@ describe("a plan of training", () => {
     const plan = planTraining(whole, limits);
     expect(plan).toMatchObject({ inOneRun: false, lanes: 2, keptLayers: model.layers, tokenBudget: 2048 });
     expect(planTraining(whole, { ...limits, threads: 1 }).lanes).toBe(1);
+    expect(plan.keepsAttention).toBe(true);
+    const without = planTraining(whole, { ...limits, memoryBudget: plan.memory.peak - 1 });
+    expect(without).toMatchObject({ keepsAttention: false, lanes: 2, tokenBudget: 2048, fits: true });
     // Gradients of its own for the second, before fewer layers keep what they need.
     const tight = planTraining(whole, { ...limits, memoryBudget: 4e9 });
     expect(tight).toMatchObject({ lanes: 1, keptLayers: model.layers, tokenBudget: 1024, fits: true });
@@ -78,9 +81,9 @@ describe("a plan of training", () => {
         (megabytes, time) => {
           const memoryBudget = 1e6 * megabytes;
           const plan = planTraining(whole, { memoryBudget, longestSequence: time });
-          const { tokenBudget, keptLayers, inOneRun, lanes } = plan;
+          const { tokenBudget, keptLayers, keepsAttention, inOneRun, lanes } = plan;
           const tokens = Math.max(tokenBudget, time);
-          const microBatch = { tokens, time, keptLayers, inOneRun, lanes };
+          const microBatch = { tokens, time, keptLayers, keepsAttention, inOneRun, lanes };
           expect(trainingMemory(whole, microBatch).peak).toBe(plan.memory.peak);
           expect(plan.fits).toBe(plan.memory.peak <= memoryBudget);
         },
