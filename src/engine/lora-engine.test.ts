@@ -159,7 +159,7 @@ describe("EmbeddedEngine.adapt", () => {
     const call = EmbeddedEngine.adapt(base, { lora: { ...lora, rank: 9 }, seed: 1 }, options);
     await expect(call).rejects.toThrow(EngineError);
     await expect(call).rejects.toThrow(
-      "engine.lora.rank is 9, but model.layers.0.self_attn.k_proj.weight has only shape [8,16]",
+      "adapters of rank 9 are wanted, but model.layers.0.self_attn.k_proj.weight has only shape [8,16]",
     );
   });
 

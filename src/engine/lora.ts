@@ -76,7 +76,7 @@ function requireRank(model: ModelOptions, lora: LoraOptions): void {
   for (const { weight, shape } of adaptedProjections(model, lora)) {
     if (lora.rank <= Math.min(...shape)) continue;
     throw new EngineError(
-      `engine.lora.rank is ${lora.rank}, but ${weight} has only shape [${shape}]; lower the rank to at most ${Math.min(...shape)}, or leave that projection out of engine.lora.targets`,
+      `adapters of rank ${lora.rank} are wanted, but ${weight} has only shape [${shape}]; lower the rank to at most ${Math.min(...shape)}, or leave that projection out of their targets`,
     );
   }
 }
