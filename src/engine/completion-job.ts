@@ -49,7 +49,7 @@ export class CompletionJob {
    * Samples the next token from its log-probabilities (V), and where they are known the masses of its blocks at
    * `blockTemperature`; decides whether the completion is done.
    */
-  advance(logprobs: Float32Array, masses?: Float32Array): void {
+  advance(logprobs: Float32Array, masses?: Float32Array | undefined): void {
     const token = sampleToken(logprobs, this.#options, this.#chance, masses);
     this.tokens.push(token);
     this.#logprobs.push(logprobs[token] as number);

@@ -161,7 +161,7 @@ export class EmbeddedPolicy implements Policy {
   async #rows(
     logprobs: Float32Array,
     ready: readonly { readonly entry: Entry | undefined }[],
-  ): Promise<(index: number) => [Float32Array, Float32Array?]> {
+  ): Promise<(index: number) => [Float32Array, Float32Array | undefined]> {
     const temperatures = ready.map(({ entry }) => entry?.job.blockTemperature);
     const { vocabularySize: count } = this.#tokenizer;
     const masses = temperatures.some((temperature) => temperature !== undefined)

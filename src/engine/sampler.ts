@@ -19,7 +19,7 @@ export function sampleToken(
   logprobs: Float32Array,
   options: Filter,
   chance: Random,
-  masses?: Float32Array,
+  masses?: Float32Array | undefined,
 ): number {
   if (options.temperature === 0) return mostLikely(logprobs);
   if (!isUnfiltered(options)) return sampleFiltered(logprobs, options, chance);
