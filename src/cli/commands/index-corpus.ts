@@ -5,7 +5,12 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { corpusHasher } from "../../corpus/corpus-hash.ts";
-import { describeReport, newCorpusReport, skippedCount } from "../../corpus/corpus-report.ts";
+import {
+  type CorpusReport,
+  describeReport,
+  newCorpusReport,
+  skippedCount,
+} from "../../corpus/corpus-report.ts";
 import { type ReadCorporaOptions, readCorpora } from "../../corpus/read-corpora.ts";
 import { readingOptions } from "../../corpus/reading-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
@@ -13,6 +18,7 @@ import { type Progress, startProgress } from "../../reporting/progress.ts";
 import { denseFolder } from "../../retrieval/encoder-reference.ts";
 import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
 import { exists } from "../../shared/files.ts";
+import { canonicalJson } from "../../shared/hash.ts";
 import { addGraphTo, addVectors, requireEncoder, type Vectors } from "../add-vectors.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
@@ -91,13 +97,12 @@ export const indexCommand = defineCommand({
       requireForLance(options, args.length > 0);
       return await indexIntoLance(args, { uri: out, settings, reading, model: dense }, io);
     }
-    const job = { out, settings, reading, memory: options.memory };
+    const job = { out, set: options.set, settings, reading, memory: options.memory };
     const isDone = dense !== undefined && (await exists(out));
-    if (args.length > 0 && isDone) await requireSameCorpus(args, job, io);
-    else if (args.length > 0) await requireNewPath(out, "choose another folder or remove it");
-    const isToBuild = args.length > 0 && !isDone;
-    if (isToBuild && dense !== undefined) await requireEncoder(dense, settings, io);
-    const built = isToBuild ? await indexPassages(args, job, io) : {};
+    if (args.length > 0 && !isDone) await requireNewPath(out, "choose another folder or remove it");
+    if (args.length > 0 && !isDone && dense !== undefined) await requireEncoder(dense, settings, io);
+    const work = isDone ? requireSameIndex : indexPassages;
+    const built = args.length > 0 ? await work(args, job, io) : {};
     const vectors = await vectorsFor(options, settings, io);
     const index = await openIndex(out, { storage: "disk" });
     const { identity } = index;
@@ -158,37 +163,53 @@ function requireUsed(
     );
 }
 
-/** An index that is there may get vectors when it is of the corpus that was named. */
-async function requireSameCorpus(
-  paths: readonly string[],
-  { out, reading }: Job,
-  io: CommandIo,
-): Promise<void> {
+/** An index that is there may get vectors when it is of the corpus and the settings that were named. */
+async function requireSameIndex(paths: readonly string[], job: Job, io: CommandIo): Promise<Built> {
+  const { out, reading } = job;
   const index = await openIndex(out, { storage: "disk" });
-  const { corpusHash } = index.identity;
+  const { corpusHash, parameters } = index.identity;
   await index.close();
+  requireSameSettings(job, parameters);
   const hasher = corpusHasher();
-  for await (const passage of readCorpora(paths, { ...reading, report: newCorpusReport() })) {
+  const report = newCorpusReport();
+  for await (const passage of readCorpora(paths, { ...reading, report })) {
     io.signal.throwIfAborted();
     hasher.add(passage);
   }
   if (hasher.digest() !== corpusHash)
     throw new FileError(`${out} exists already and is the index of another corpus; choose another folder`);
+  for (const line of describeReport(report)) io.note(line);
   io.note(`${out} is the index of this corpus already; adding vectors`);
+  return { skipped: skippedBy(report, job) };
+}
+
+/** What was set must be as the index has it: nothing of it would be used. */
+function requireSameSettings({ out, set, settings }: Job, built: Readonly<Record<string, unknown>>): void {
+  const asked: Readonly<Record<string, unknown>> = settings.lexical;
+  const other = set
+    .map((word) => word.split(/[.=]/, 1)[0] as string)
+    .find((key) => key in asked && canonicalJson(asked[key]) !== canonicalJson(built[key] ?? null));
+  if (other === undefined) return;
+  throw new FileError(
+    `${out} exists already and was built with ${other}=${String(built[other] ?? "another value")}; leave out --set ${other}, or choose another folder`,
+  );
+}
+
+interface Built {
+  readonly skipped: number;
 }
 
 interface Job {
   readonly out: string;
+  /** As given, for what may have been left out. */
+  readonly set: readonly string[];
   readonly settings: IndexSettings;
   readonly reading: ReadCorporaOptions;
   readonly memory: number | undefined;
 }
 
-async function indexPassages(
-  paths: readonly string[],
-  { out, settings, reading, memory }: Job,
-  io: CommandIo,
-): Promise<{ readonly skipped: number }> {
+async function indexPassages(paths: readonly string[], job: Job, io: CommandIo): Promise<Built> {
+  const { out, settings, reading, memory } = job;
   const report = newCorpusReport();
   let progress: Progress | undefined;
   let total = 1;
@@ -213,8 +234,12 @@ async function indexPassages(
   if (built.resumedPassages > 0)
     io.note(`went on behind ${built.resumedPassages} passages of an earlier start`);
   for (const line of describeReport(report)) io.note(line);
+  return { skipped: skippedBy(report, job) };
+}
+
+function skippedBy(report: CorpusReport, { settings }: Job): number {
   const dropped = settings.corpus.dropDuplicates ? report.duplicatePassages : 0;
-  return { skipped: skippedCount(report) + report.skippedFiles + dropped };
+  return skippedCount(report) + report.skippedFiles + dropped;
 }
 
 /** Bytes of all files of an index, its vectors too. */

@@ -85,6 +85,21 @@ test("a whole command given again goes on with what is missing, for the same cor
   });
 });
 
+test("a whole command given again counts what it leaves out, and refuses settings that the index was not built with", async () => {
+  await writeFile(at("partly.jsonl"), '{"id":"1","text":"red"}\n{"id":"2"}\n');
+  const line = ["index", at("partly.jsonl"), "--out", at("partly"), "--set", "b=0.5"];
+  expect(await runForTest(...line)).toMatchObject({ code: 0 });
+  const more = [...line, "--dense", at("e5-small-v2"), "--json"];
+  const other = await runForTest(...more, "--set", "k1=2");
+  expect(other).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("was built with k1=1.2; leave out --set k1"),
+  });
+  const again = await runForTest(...more);
+  expect(again).toMatchObject({ code: 0, json: { passages: 1, skipped: 1 } });
+  expect(again.stderr).toContain("partly.jsonl:2: expected");
+});
+
 test("whose encoder is missing are refused before the corpus is read", async () => {
   const { code, stderr } = await runForTest(
     "index",
