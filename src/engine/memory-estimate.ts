@@ -43,7 +43,7 @@ export function samplerBytes(
   const logits = 2 * slots * vocabularySize;
   const perToken = 4 * width + 3 * feedForward + 2 * heads * tokens;
   const run = Math.max(slots, Math.min(prefillTokens, tokens)) * perToken;
-  return packedBytes[weights] * parameterCount(model) + cache + floatBytes * (logits + run);
+  return Math.round(packedBytes[weights] * parameterCount(model)) + cache + floatBytes * (logits + run);
 }
 
 /** What is trained: a model, how many numbers it has in all, and how many of them have gradients and moments. */
