@@ -239,6 +239,30 @@ describe("doctor", () => {
     expect(stdout).toContain("marks a gold passage that is not in the corpus");
   });
 
+  test("sees a teacher whose turns do not fit, before a training stops in its first step", async () => {
+    const stage =
+      "  - { type: supervised, name: warm-up, steps: 1, batchSize: 2, teacher: { type: goldPassages }, schedule: { learningRate: 0.01 } }\n";
+    await writeFile(at("taught.yaml"), recipe.replace("stages:\n", `stages:\n${stage}`));
+    const examine = async (...set: string[]) => {
+      const { json } = await runForTest("doctor", at("taught.yaml"), ...set, "--json");
+      const { checks } = json as { checks: { name: string; ok: boolean; detail: string; fix?: string }[] };
+      return checks.find(({ name }) => name === "demonstrations");
+    };
+    expect(await examine()).toEqual({
+      name: "demonstrations",
+      ok: false,
+      detail: "the teacher of warm-up shows 0 of 2 questions (left out: noGoldPassages 1, tooLong 1)",
+      fix: expect.stringContaining("raise environment.maxTurnTokens"),
+    });
+    expect(
+      await examine("--set", "environment.maxTurnTokens=60", "--set", "model.contextLength=256"),
+    ).toEqual({
+      name: "demonstrations",
+      ok: true,
+      detail: "the teacher of warm-up shows 1 of 2 questions (left out: noGoldPassages 1)",
+    });
+  });
+
   test("measures a retriever that does not show its passages, and shows its failure", async () => {
     const examine = async (name: string, query: string) => {
       const search = ["search", at("index"), query, "-k", "10", "--record", at(name)];

@@ -14,6 +14,7 @@ import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { type Check, type DataPatient, type Patient, spread } from "../doctor/check.ts";
 import { checkQuestions, checkRecall } from "../doctor/data-checks.ts";
+import { checkDemonstrations } from "../doctor/demonstration-check.ts";
 import { doctorOfEngine, engineFlags } from "../doctor/engine-probe.ts";
 import { checkContext, checkReward, checkTags } from "../doctor/episode-checks.ts";
 import {
@@ -111,7 +112,7 @@ async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<
   add(checkTags(patient));
   const context = await checkContext(patient);
   add(context);
-  if (context.ok) add(await checkReward(patient));
+  if (context.ok) await examineEpisodes(patient, add);
   const memory = await attempt("memory", add, () => checkMemory({ ...patient, engine }, io));
   if (memory !== undefined) add(memory);
   io.signal.throwIfAborted();
@@ -129,7 +130,13 @@ async function examineRemote(patient: Patient, add: Add): Promise<void> {
   add(checkTags(patient));
   const context = await checkContext(patient);
   add(context);
-  if (context.ok) add(await checkReward(patient));
+  if (context.ok) await examineEpisodes(patient, add);
+}
+
+async function examineEpisodes(patient: Patient, add: Add): Promise<void> {
+  const shown = await attempt("demonstrations", add, () => checkDemonstrations(patient));
+  if (shown !== undefined) add(shown);
+  add(await checkReward(patient));
 }
 
 /** The mean of demonstrations, where the questions have plans; else half of the longest episode. */
