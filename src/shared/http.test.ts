@@ -62,6 +62,20 @@ describe("causes that pass are tried again", () => {
   });
 });
 
+test("a reply compressed in a way nobody reads is not asked for again, and the message says what to switch off", async () => {
+  const server = await startServer(() => ({
+    status: 200,
+    text: "?",
+    headers: { "content-encoding": "zstd" },
+  }));
+  const error = await fetchJson(call(server.url), policy, { world: testWorld() }).catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(RetrieverError);
+  expect((error as Error).message).toBe(
+    `POST ${server.url}/x: the reply is compressed with zstd, expected none, gzip, deflate or br; switch that off at the server or the proxy before it`,
+  );
+  expect(server.requests).toHaveLength(1);
+});
+
 describe("Retry-After", () => {
   test("is obeyed when longer than the back-off", async () => {
     const server = await startServer((_request, count) =>

@@ -5,7 +5,7 @@
  */
 import { ForagerError } from "../errors.ts";
 import { onAbort } from "./concurrency.ts";
-import { connectTimeout, type FetchReply, type NetworkWorld } from "./network-world.ts";
+import { connectTimeout, type FetchReply, type NetworkWorld, UnusableReplyError } from "./network-world.ts";
 
 export interface HttpCall {
   readonly method: "GET" | "POST" | "DELETE";
@@ -148,6 +148,10 @@ export async function exchange(
   } catch (cause) {
     signal?.throwIfAborted();
     if (cause instanceof ForagerError) throw cause;
+    if (cause instanceof UnusableReplyError) {
+      policy.onLost?.();
+      throw new policy.error(`${call.method} ${shownUrl(call.url)}: ${cause.message}`, { cause });
+    }
     if (controller.signal.aborted)
       return { failure: `no answer within ${policy.timeoutMs / 1000} s`, isLost: true };
     return connectionFailure(cause, call, policy);

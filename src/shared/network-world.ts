@@ -36,6 +36,9 @@ export interface BodyPart {
 /** The code of an error for a connection that did not come about in time, so that the request was surely not served. */
 export const connectTimeout = "FORAGER_CONNECT_TIMEOUT";
 
+/** What `fetch` rejects with where a server answered in a way that asking again cannot mend; the message says how to. */
+export class UnusableReplyError extends Error {}
+
 export interface NetworkWorld {
   readonly fetch: Fetch;
   /** Milliseconds since 1970. */

@@ -16,6 +16,7 @@ import {
   type Fetch,
   type FetchInit,
   type FetchReply,
+  UnusableReplyError,
 } from "./network-world.ts";
 
 /** An idle connection is closed here before servers close theirs (uvicorn after 5 s), which could break a request on its way. */
@@ -123,7 +124,7 @@ function decoded(
   if (coding === "identity" || coding === "" || hasNoBody) return message;
   const decoder = decoders.get(coding);
   if (decoder === undefined)
-    throw new Error(
+    throw new UnusableReplyError(
       `the reply is compressed with ${coding}, expected none, gzip, deflate or br; switch that off at the server or the proxy before it`,
     );
   const unpacking = decoder();
