@@ -6,6 +6,7 @@ import { DataFormatError, FileError } from "../errors.ts";
 import { type EvaluationResult, evaluationResultSchema } from "../evaluation/result.ts";
 import { RunFolder } from "../reporting/run-folder.ts";
 import { fileError } from "../shared/files.ts";
+import { excerpt } from "../shared/http.ts";
 
 /** A result, bare or in the envelope of the run folder. */
 const storedSchema = z.union([z.object({ result: evaluationResultSchema }), evaluationResultSchema]);
@@ -23,7 +24,12 @@ export async function readResult(path: string): Promise<EvaluationResult> {
   try {
     json = JSON.parse(text);
   } catch (cause) {
-    throw new DataFormatError(file, undefined, `expected JSON: ${(cause as Error).message}`, { cause });
+    throw new DataFormatError(
+      file,
+      undefined,
+      `expected JSON, the result of an evaluation, got ${excerpt(text, 60)}; name a file written by forager eval or train`,
+      { cause },
+    );
   }
   const stored = storedSchema.safeParse(json);
   if (!stored.success)

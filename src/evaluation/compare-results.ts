@@ -18,6 +18,16 @@ export class IncomparableError extends ForagerError {
   }
 }
 
+/** The refusal of results that differ where they must not; a comparison by force labels them with it instead. */
+export function notComparable(differences: readonly ContractDifference[]): IncomparableError {
+  const shown = (value: unknown): string => (value === undefined ? "absent" : String(value).slice(0, 24));
+  const where = differences.map(({ key, a, b }) => `${key} is ${shown(a)} and ${shown(b)}`);
+  return new IncomparableError(
+    `these results do not measure the same thing: ${where.join("; ")}. Evaluate again under one contract, or compare them by force`,
+    differences,
+  );
+}
+
 /** Differences b - a, metric by metric; a metric that no pair has is absent. */
 export type Differences = { readonly [name in MetricName]?: PairedDifference };
 
@@ -44,11 +54,7 @@ export function compareResults(
   options: { readonly force?: boolean; readonly seed: number },
 ): Comparison {
   const differences = contractDifferences(a.contract, b.contract);
-  if (differences.length > 0 && !options.force)
-    throw new IncomparableError(
-      `these results do not measure the same thing: ${differences.map(describe).join("; ")}. Evaluate again under one contract, or compare all the same with --force`,
-      differences,
-    );
+  if (differences.length > 0 && !options.force) throw notComparable(differences);
   const { pairs, ...counts } = pairItems(a.items, b.items);
   if (pairs.length === 0)
     throw new IncomparableError(
@@ -104,9 +110,4 @@ function differencesOf(pairs: readonly Pair[], seed: number): Differences {
     return difference ? [[name, difference] as const] : [];
   });
   return Object.fromEntries(entries);
-}
-
-function describe({ key, a, b }: ContractDifference): string {
-  const show = (value: unknown): string => (value === undefined ? "absent" : String(value).slice(0, 24));
-  return `${key} is ${show(a)} and ${show(b)}`;
 }

@@ -7,7 +7,7 @@
 import { assert, UsageError } from "../errors.ts";
 import { type Random, random } from "../shared/random.ts";
 import type { Estimate } from "./bootstrap.ts";
-import { IncomparableError } from "./compare-results.ts";
+import { IncomparableError, notComparable } from "./compare-results.ts";
 import { type ContractDifference, contractDifferences } from "./contract.ts";
 import { detectableDifference, sampleDeviation } from "./detectable.ts";
 import { costMetrics, itemKey, type MetricName, type ScoredItem } from "./item.ts";
@@ -53,11 +53,7 @@ export function compareSeeds(
   if (first === undefined || after.length === 0)
     throw new UsageError("expected at least one result on each side, got none; name the results of both");
   const differences = differencesFrom(first, [...before, ...after]);
-  if (differences.length > 0 && !options.force)
-    throw new IncomparableError(
-      `these results do not measure the same thing: ${differences.map(({ key, a, b }) => `${key} is ${String(a)} and ${String(b)}`).join("; ")}. Evaluate again under one contract, or compare all the same with --force`,
-      differences,
-    );
+  if (differences.length > 0 && !options.force) throw notComparable(differences);
   const isPaired = seedsOf(before) === seedsOf(after);
   const sides = isPaired ? [bySeed(before), bySeed(after)] : [before, after];
   const overall: Partial<Record<MetricName, SeedDifference>> = {};

@@ -103,7 +103,7 @@ describe("compare", () => {
     const refused = await runForTest("compare", at("a.json"), at("other.json"));
     expect(refused.code).toBe(2);
     expect(refused.stderr).toMatch(
-      /^forager: these results do not measure the same thing: k is 3 and 5.*\n$/,
+      /^forager: these results do not measure the same thing: k is 3 and 5.* by force \(--force\)\n$/,
     );
     const told = await runForTest("compare", at("a.json"), at("other.json"), "--json");
     expect(told).toMatchObject({
@@ -124,7 +124,7 @@ describe("compare", () => {
     ["a folder that is no run", "plain", /plain is no run folder/],
     ["a run that is not finished", "unfinished", /holds no result "after" \(it has: before\)/],
   ])("%s is one clear line", async (_name, path, message) => {
-    await writeFile(at("broken.json"), "{");
+    await writeFile(at("broken.json"), "name: a recipe\nseed: 1\n");
     await writeFile(at("list.json"), "[1]");
     await mkdir(at("plain"), { recursive: true });
     const { code, stderr } = await runForTest("compare", at("a.json"), at(path));

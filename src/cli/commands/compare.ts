@@ -39,9 +39,11 @@ export const compareCommand = defineCommand({
   },
 });
 
-/** For programs a refusal lists what differs; people read it in the message. */
+/** For programs a refusal lists what differs; people read it in the message, with the flag that forces it. */
 function refusal(error: unknown, io: CommandIo): CommandResult {
-  if (!(error instanceof IncomparableError) || !io.json) throw error;
+  if (!(error instanceof IncomparableError)) throw error;
+  if (error.differences.length > 0) error.message = `${error.message} (--force)`;
+  if (!io.json) throw error;
   io.note(`forager: ${error.message}`);
   const nothing = { n: 0, difference: null, ci: null, p: null, verdict: null };
   const { code, message, differences } = error;
