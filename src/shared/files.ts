@@ -102,6 +102,9 @@ export function fileError(what: string, cause: unknown): unknown {
   if (!isSystemError(cause)) return cause;
   const advice: Record<string, string> = {
     ENOSPC: "the disk is full; free some space and run again",
+    EDQUOT: "the disk quota is used up; free some space and run again",
+    EFBIG:
+      "files may not be that large here (ulimit -f, or the file system); raise the limit or choose another folder",
     EACCES: "permission denied; choose a folder you may write to",
     EPERM: "permission denied; choose a folder you may write to",
     EROFS: "the file system is read-only; choose another folder",

@@ -76,7 +76,7 @@ export function wrongText(encoding: string): string {
   const isUnicode = /^utf-?8$/i.test(encoding);
   return isUnicode
     ? `expected UTF-8 text, got other bytes; ${encodingAdvice}`
-    : `expected ${encoding} text, got other bytes; declare the encoding it has (--encoding NAME)`;
+    : `expected ${encoding} text, got other bytes; declare the encoding it has (--encoding NAME, in a recipe data.reading.encoding)`;
 }
 
 /** How many line ends come before the first bytes that cannot be decoded; 0 for encodings of two bytes a character. */
