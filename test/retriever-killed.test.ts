@@ -9,7 +9,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { parseRecipe } from "../src/config/load-recipe.ts";
-import type { Recipe } from "../src/config/recipe.ts";
+import { type Recipe, recipeSchema } from "../src/config/recipe.ts";
+import { RetrieverError } from "../src/errors.ts";
+import { RunFolder } from "../src/reporting/run-folder.ts";
 import { EpisodesFailedError } from "../src/training/sample-groups.ts";
 import { metricsIn, runTraining } from "../src/training/training.fixture.ts";
 
@@ -66,14 +68,23 @@ checkpoint: { everySteps: 9 }
     { file: join(folder, "dying.yaml") },
   );
 
-test("the step in which a retrieval server dies finishes, and the run goes on when it is back", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "forager-dying-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
+async function writeData(folder: string): Promise<void> {
   const question = (id: number): string =>
-    JSON.stringify({ id: String(id), question: `which lake ${id}`, golden_answers: ["Garda"] });
+    JSON.stringify({
+      id: String(id),
+      question: `which lake ${id}`,
+      golden_answers: ["Garda"],
+      supporting: ["1"],
+    });
   await writeFile(join(folder, "corpus.jsonl"), JSON.stringify(document));
   await writeFile(join(folder, "train.jsonl"), [1, 2, 3, 4, 5, 6, 7, 8].map(question).join("\n"));
   await writeFile(join(folder, "held-out.jsonl"), [11, 12].map(question).join("\n"));
+}
+
+test("the step in which a retrieval server dies finishes, and the run goes on when it is back", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "forager-dying-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeData(folder);
 
   // One request to see that it is well, then two a batch: its first query, and all that came meanwhile. It dies within the second step.
   const { port } = await serve(0, 1 + 2 + 2 + 1);
@@ -98,4 +109,33 @@ test("the step in which a retrieval server dies finishes, and the run goes on wh
     [2, 11 / 12],
     [3, 0],
   ]);
+});
+
+test("a warm-up whose retrieval server dies keeps the steps that are done, and says how it goes on", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "forager-dying-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeData(folder);
+  const { port } = await serve(0, 8);
+  const { stages: _, ...rest } = recipeAt(folder, port);
+  const stages = [
+    {
+      type: "supervised",
+      name: "warm-up",
+      steps: 9,
+      batchSize: 1,
+      teacher: { type: "goldPassages" },
+      schedule: { learningRate: 0.01 },
+    },
+  ];
+  const environment = { ...rest.environment, mode: "search", maxTurnTokens: 60 };
+  const recipe = recipeSchema.parse({ ...rest, environment, stages });
+  const run = join(folder, "run");
+  const ending = runTraining(run, recipe);
+  await expect(ending).rejects.toThrow(RetrieverError);
+  await expect(ending).rejects.toThrow(
+    `; the run is kept and then goes on with: npx forager train --resume ${run}`,
+  );
+  const rows = await metricsIn(run);
+  expect(rows.length).toBeGreaterThan(0);
+  expect((await (await RunFolder.open(run)).latestCheckpoint())?.step).toBe(rows.length);
 });
