@@ -3,6 +3,7 @@ import { performance } from "node:perf_hooks";
 import type { Datum } from "../src/algorithm/datum.ts";
 import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
 import type { ModelOptions } from "../src/engine/model-options.ts";
+import type { SamplingWeights } from "../src/engine/weight-quantization.ts";
 import type { SamplingOptions } from "../src/rollout/policy.ts";
 import { random } from "../src/shared/random.ts";
 import { answerRequests } from "./answer-requests.ts";
@@ -10,7 +11,12 @@ import type { GrpoWork, TurnPlan } from "./grpo-cases.ts";
 import { idsOnly, randomIds } from "./ids-only.ts";
 
 type Request =
-  | { readonly op: "prepare"; readonly model: ModelOptions; readonly threads: number }
+  | {
+      readonly op: "prepare";
+      readonly model: ModelOptions;
+      readonly threads: number;
+      readonly samplingWeights: SamplingWeights;
+    }
   | { readonly op: "peak" }
   | ({ readonly op: "step"; readonly round: number } & GrpoWork);
 
@@ -100,7 +106,8 @@ async function answer(request: Request): Promise<object> {
   switch (request.op) {
     case "prepare": {
       const setting = { tokenizer: idsOnly(request.model.vocabularySize), seed: 1 };
-      const options = { threads: request.threads, maxSlots: 64 };
+      const { threads, samplingWeights } = request;
+      const options = { threads, samplingWeights, maxSlots: 64 };
       prepared = await EmbeddedEngine.create(request.model, setting, options);
       return { parameters: prepared.parameterCount };
     }

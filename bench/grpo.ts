@@ -1,13 +1,18 @@
 /**
  * One whole step of GRPO (sampling and update) against the same work elsewhere, fp32, random weights, equal threads, in
  * turn: a single-turn step against TRL's `GRPOTrainer`, and a multi-turn step, as search agents play it, against `generate`
- * in lock-step with the same update in PyTorch. Python with trl is found by FORAGER_PYTHON (default `python3`).
+ * in lock-step with the same update in PyTorch. Python with trl is found by FORAGER_PYTHON (default `python3`). With
+ * `--sampling-weights int8` our side samples with weights of 8 bits; the peer, and both updates, stay in fp32.
  *
  * Not covered: retrieval and rewards, which take milliseconds; a log-probability that decides when a text ends.
  */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import {
+  samplingWeights as allSamplingWeights,
+  type SamplingWeights,
+} from "../src/engine/weight-quantization.ts";
 import type { Bench } from "./bench.ts";
 import { type GrpoCase, grpoCases, type ShapeName, shapeNames, shapeOf } from "./grpo-cases.ts";
 import { formatBytes, formatNumber, formatSummary, markdownTable, summarise } from "./measure.ts";
@@ -35,6 +40,7 @@ interface Options {
   readonly warmUp: number;
   readonly threads: number;
   readonly model: ShapeName;
+  readonly samplingWeights: SamplingWeights;
   readonly cases: readonly GrpoCase[];
 }
 
@@ -46,7 +52,7 @@ export const grpoBench: Bench = {
   about:
     "seconds of a GRPO step against TRL's GRPOTrainer, and of a multi-turn step against generate in lock-step",
   options:
-    "[--rounds 3] [--warm-up 1] [--threads CORES] [--model 135m|tiny] [--cases single,multi] [--questions 8] [--group 8] [--shrink 1]",
+    "[--rounds 3] [--warm-up 1] [--threads CORES] [--model 135m|tiny] [--sampling-weights f32|int8|int4] [--cases single,multi] [--questions 8] [--group 8] [--shrink 1]",
   async run(args) {
     const options = readOptions(args);
     const peer = await findPeer();
@@ -56,10 +62,10 @@ export const grpoBench: Bench = {
       process.stderr.write(`${markdownRow(result).join(" | ")}\n`);
       results.push(result);
     }
-    const { threads, model, rounds } = options;
+    const { threads, model, samplingWeights, rounds } = options;
     return {
       markdown: render(results, options, peer?.name),
-      data: { threads, model, rounds, peer: peer?.name, results },
+      data: { threads, model, samplingWeights, rounds, peer: peer?.name, results },
     };
   },
 };
@@ -72,6 +78,7 @@ function readOptions(args: readonly string[]): Options {
       "warm-up": { type: "string", default: "1" },
       threads: { type: "string", default: String(availableParallelism()) },
       model: { type: "string", default: "135m" },
+      "sampling-weights": { type: "string", default: "f32" },
       cases: { type: "string", default: "single,multi" },
       questions: { type: "string", default: "8" },
       group: { type: "string", default: "8" },
@@ -85,13 +92,23 @@ function readOptions(args: readonly string[]): Options {
   };
   const model = shapeNames.find((name) => name === values.model);
   if (model === undefined) throw new Error(`--model must be one of ${shapeNames.join(", ")}`);
+  const samplingWeights = allSamplingWeights.find((name) => name === values["sampling-weights"]);
+  if (samplingWeights === undefined)
+    throw new Error(`--sampling-weights must be one of ${allSamplingWeights.join(", ")}`);
   const all = grpoCases({ questions: whole("questions"), group: whole("group", 2), shrink: whole("shrink") });
   const cases = values.cases.split(",").map((name) => {
     const found = all.find((candidate) => candidate.name === name);
     if (found === undefined) throw new Error(`Unknown case ${name}; there are single, multi`);
     return found;
   });
-  return { rounds: whole("rounds"), warmUp: whole("warm-up", 0), threads: whole("threads"), model, cases };
+  return {
+    rounds: whole("rounds"),
+    warmUp: whole("warm-up", 0),
+    threads: whole("threads"),
+    model,
+    samplingWeights,
+    cases,
+  };
 }
 
 async function findPeer(): Promise<{ readonly python: string; readonly name: string } | undefined> {
@@ -113,7 +130,7 @@ async function findPeer(): Promise<{ readonly python: string; readonly name: str
 /** Each case has fresh processes on both sides; rounds take turns, so that a machine that slows down slows both. */
 async function measureCase(
   { name, about, work }: GrpoCase,
-  { rounds, warmUp, threads, model }: Options,
+  { rounds, warmUp, threads, model, samplingWeights }: Options,
   python: string | undefined,
 ): Promise<Result> {
   process.stderr.write(`${name}: ${about}\n`);
@@ -121,7 +138,8 @@ async function measureCase(
   const other = python === undefined ? undefined : new Worker(python, [peerFile]);
   const steps: { ours: Step[]; peer: Step[] } = { ours: [], peer: [] };
   try {
-    for (const worker of [ours, other]) await worker?.request("prepare", { model: shapeOf(model), threads });
+    await ours.request("prepare", { model: shapeOf(model), threads, samplingWeights });
+    await other?.request("prepare", { model: shapeOf(model), threads });
     for (let round = 1 - warmUp; round <= rounds; round++) {
       for (const [side, worker] of [["ours", ours] as const, ["peer", other] as const]) {
         if (worker === undefined) continue;
@@ -189,12 +207,16 @@ function markdownRow(result: Result): string[] {
   ];
 }
 
-function render(results: readonly Result[], { threads, model }: Options, peer: string | undefined): string {
+function render(
+  results: readonly Result[],
+  { threads, model, samplingWeights }: Options,
+  peer: string | undefined,
+): string {
   const sides = ["Forager", "peer"].flatMap((side) =>
     ["s", "sampling", "update"].map((what) => `${side} ${what}`),
   );
   const head = ["case", ...sides, "ratio", "ratio sampling", "ratio update", "Forager peak", "peer peak"];
   const cases = results.map(({ case: name, about }) => `${name}: ${about}.`).join(" ");
-  const note = `Seconds of one step, median (min-max) of interleaved rounds; ratio: the peer's seconds over ours. Model ${model}, ${threads} threads; peer: ${peer ?? "none (TRL not found)"}; multi: generate in lock-step and PyTorch. ${cases}`;
+  const note = `Seconds of one step, median (min-max) of interleaved rounds; ratio: the peer's seconds over ours. Model ${model}, ${threads} threads, our sampling weights ${samplingWeights}; peer: ${peer ?? "none (TRL not found)"}; multi: generate in lock-step and PyTorch. ${cases}`;
   return `${markdownTable(head, results.map(markdownRow))}\n\n${note}`;
 }
