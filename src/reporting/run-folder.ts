@@ -5,6 +5,7 @@
  *   contract.json     what the scores depend on    evaluation/<name>.json one result each
  *   metrics.jsonl     one row a step               report.html            written by `writeReport`
  *   trajectories/<name>.jsonl                      run.lock               the process that is writing
+ *                                                  stopped.json           why it stopped by itself (`stop-record.ts`)
  *
  * A kill at any moment leaves every file whole, but for a torn last line of a `.jsonl` file, which readers skip
  * and the next writer cuts off. One process at a time writes a run; any number may read.
@@ -13,7 +14,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { assert, FileError } from "../errors.ts";
-import { type EvaluationResult, evaluationResultSchema } from "../evaluation/result.ts";
+import type { EvaluationResult } from "../evaluation/result.ts";
 import { createFolderAtomic, exists, writeFileAtomic } from "../shared/files.ts";
 import {
   beyondNewest,
@@ -40,7 +41,10 @@ import {
   toStoredRow,
 } from "./metric-row.ts";
 import { isLocked, lockRun, type RunLock } from "./run-lock.ts";
+import { type StoredEvaluation, storedEvaluationSchema } from "./stored-evaluation.ts";
 import { fromStored, storedTrajectorySchema, type TrajectoryRecord, toStored } from "./trajectory-record.ts";
+
+export type { StoredEvaluation };
 
 export interface RunContents {
   /** The resolved recipe as YAML text. */
@@ -49,20 +53,6 @@ export interface RunContents {
   readonly contract: unknown;
 }
 
-export interface StoredEvaluation {
-  /** Such as `before`, `after`, `grpo-20`; `before` and `after` are what the report compares. */
-  readonly name: string;
-  readonly stage: string;
-  readonly step: number;
-  readonly result: EvaluationResult;
-}
-
-const evaluationSchema = z.object({
-  name: z.string(),
-  stage: z.string(),
-  step: z.int(),
-  result: evaluationResultSchema,
-});
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 export class RunFolder {
@@ -212,7 +202,7 @@ export class RunFolder {
     const evaluations: StoredEvaluation[] = [];
     for (const name of await this.#names("evaluation", ".json")) {
       const path = join(this.path, "evaluation", `${name}.json`);
-      evaluations.push(parseRecord(await readText(path), evaluationSchema, { file: path }));
+      evaluations.push(parseRecord(await readText(path), storedEvaluationSchema, { file: path }));
     }
     return evaluations;
   }

@@ -175,7 +175,11 @@ describe("train", () => {
     expect(error.message).toMatch(/^training stopped in step \d of warm-up: .* no number any more/);
     const [, checkpoint = ""] = /The last good checkpoint is (\S+);/.exec(error.message) ?? [];
     expect(await readdir(checkpoint)).toContain("model.safetensors");
-    expect(await readdir(join(folder, "wild"))).toContain("report.html");
+    expect(error.message).toContain(`a lower learning rate (--set model=${checkpoint}), see `);
+    // Who comes back later sees the report, not the terminal.
+    expect(await readFile(join(folder, "wild", "report.html"), "utf8")).toMatch(
+      /The training stopped in step \d of warm-up: .* no number any more .* The last good checkpoint is /,
+    );
     expect((await metricsOf("wild")).at(-1)?.["gradient/norm"]).toBeNaN();
     // One step at this rate ruins the weights, which shows in the next; good are those before it.
     expect(checkpoint).toBe(join(folder, "wild", "checkpoints", "0"));

@@ -11,6 +11,7 @@ import { profiles } from "../engine/tinker/profiles.ts";
 import { TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
+import { writeStop } from "../reporting/stop-record.ts";
 import { EngineMetrics } from "./engine-metrics.ts";
 import { tellHowToGoOn } from "./go-on.ts";
 import { bestStep, judgeHealth } from "./health.ts";
@@ -53,6 +54,7 @@ export class Training {
     const { run } = this.#parts;
     try {
       const isResumed = await this.#checkpoints.restore();
+      await writeStop(folder, undefined);
       const isTrained = isResumed && this.#isTrained();
       if (isTrained) reporter.message("all steps are done; forager eval scores the run again");
       else if (isResumed)
@@ -235,9 +237,14 @@ export class Training {
     const verdict = judgeHealth(stage, history);
     if (verdict.type === "ok") return;
     const { run } = this.#parts;
-    await run.appendMetrics(history.at(-1) as MetricRow);
+    const { engine } = this.#input.recipe;
+    const row = history.at(-1) as MetricRow;
+    await run.appendMetrics(row);
+    const checkpoint = await this.#checkpoints.lastGood();
+    await writeStop(run.path, { stage: stage.name, step: row.step, reason: verdict.reason, checkpoint });
+    const how = engine.type === "embedded" && engine.lora === undefined ? ` (--set model=${checkpoint})` : "";
     throw new TrainingError(
-      `training stopped in step ${history.at(-1)?.step} of ${stage.name}: ${verdict.reason}. The last good checkpoint is ${await this.#checkpoints.lastGood()}; start from it with a lower learning rate, see ${run.reportPath}`,
+      `training stopped in step ${row.step} of ${stage.name}: ${verdict.reason}. The last good checkpoint is ${checkpoint}; start from it with a lower learning rate${how}, see ${run.reportPath}`,
     );
   }
 }

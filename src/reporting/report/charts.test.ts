@@ -16,6 +16,9 @@ describe("a line chart", () => {
     const path = /class="line stroke-2" d="([^"]*)"/.exec(markup)?.[1] ?? "";
     expect(path.match(/M/g)).toHaveLength(2);
     expect(path.match(/L/g)).toHaveLength(1);
+    // The point after the gap stands alone and is seen all the same.
+    expect(path).toMatch(/m-1\.5 0h3$/);
+    expect(path.match(/h3/g)).toHaveLength(1);
     expect(markup).not.toContain("NaN");
   });
 

@@ -124,12 +124,15 @@ function endLabel({ label, color, points }: Series, frame: Frame): EndLabel {
 
 function renderLine({ points, color, kind }: Series, frame: Frame): Markup {
   let isDrawing = false;
-  const commands = points.map(({ x, y }) => {
+  const commands = points.map(({ x, y }, index) => {
     if (!Number.isFinite(y)) {
       isDrawing = false;
       return "";
     }
-    const command = `${isDrawing ? "L" : "M"}${pixel(frame.x(x))} ${pixel(frame.y(y))}`;
+    const place = `${pixel(frame.x(x))} ${pixel(frame.y(y))}`;
+    const isAlone = !isDrawing && !Number.isFinite(points[index + 1]?.y);
+    // A point between gaps would be a line of no length.
+    const command = isDrawing ? `L${place}` : isAlone ? `M${place}m-1.5 0h3` : `M${place}`;
     isDrawing = true;
     return command;
   });

@@ -83,6 +83,19 @@ describe("the document", () => {
     expect(empty).toContain("Nothing was measured yet.");
   });
 
+  it("says why a training stopped by itself", () => {
+    const stop = {
+      stage: "grpo",
+      step: 7,
+      reason: `the loss became ${attack}`,
+      checkpoint: "runs/a/checkpoints/5",
+    };
+    const stopped = renderDocument({ ...contents, stop });
+    expect(stopped).toContain("The training stopped in step 7 of grpo: the loss became &lt;/script&gt;");
+    expect(stopped).toContain("The last good checkpoint is runs/a/checkpoints/5.");
+    expect(stopped).not.toContain("<img");
+  });
+
   it("is the same for the same run", () => {
     expect(renderDocument(contents)).toBe(html);
   });

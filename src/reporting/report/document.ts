@@ -4,7 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import type { MetricRow } from "../metric-row.ts";
-import type { StoredEvaluation } from "../run-folder.ts";
+import type { StopRecord } from "../stop-record.ts";
+import type { StoredEvaluation } from "../stored-evaluation.ts";
 import { type BeforeAfter, beforeAfter, headline, verdict } from "./before-after.ts";
 import { clientScript } from "./client.ts";
 import { type Figure, learningCurve, trainingFigures } from "./figures.ts";
@@ -20,6 +21,8 @@ export interface ReportContents {
   readonly recipeYaml: string;
   readonly contract: unknown;
   readonly rows: readonly MetricRow[];
+  /** Why the training stopped by itself; absent where it did not. */
+  readonly stop?: StopRecord | undefined;
   readonly evaluations: readonly StoredEvaluation[];
   readonly sample: TrajectorySample;
 }
@@ -91,7 +94,7 @@ function renderHead(name: string): Markup {
   );
 }
 
-function renderHeader({ name, rows }: ReportContents, compared: BeforeAfter | undefined): Markup {
+function renderHeader({ name, rows, stop }: ReportContents, compared: BeforeAfter | undefined): Markup {
   const steps = [...new Set(rows.map(({ stage }) => stage))].map((stage) => {
     const last = rows
       .filter((row) => row.stage === stage)
@@ -104,9 +107,14 @@ function renderHeader({ name, rows }: ReportContents, compared: BeforeAfter | un
     {},
     element("p", { class: "eyebrow" }, [name, ...steps].join(" · ")),
     element("h1", {}, lightIntervals(title)),
+    stop && element("p", { class: "verdict" }, element("strong", {}, stopSentence(stop))),
     compared && verdict(compared).map((sentence) => element("p", { class: "verdict" }, sentence)),
     rows.length === 0 && !compared && element("p", { class: "verdict" }, "Nothing was measured yet."),
   );
+}
+
+function stopSentence({ stage, step, reason, checkpoint }: StopRecord): string {
+  return `The training stopped in step ${step} of ${stage}: ${reason}. The last good checkpoint is ${checkpoint}.`;
 }
 
 /** The intervals of a headline stand back behind its numbers. */

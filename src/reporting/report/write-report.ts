@@ -4,6 +4,7 @@ import { questionKey } from "../../corpus/question.ts";
 import { itemKey, type ScoredItem } from "../../evaluation/item.ts";
 import { writeFileAtomic } from "../../shared/files.ts";
 import type { RunFolder, StoredEvaluation } from "../run-folder.ts";
+import { readStop } from "../stop-record.ts";
 import type { TrajectoryRecord } from "../trajectory-record.ts";
 import { renderDocument } from "./document.ts";
 import { sampleTrajectories, type TrajectorySet } from "./trajectory-sample.ts";
@@ -25,6 +26,7 @@ export async function writeReport(run: RunFolder): Promise<string> {
     recipeYaml: await run.readRecipe(),
     contract: await run.readContract(),
     rows: await run.readMetrics(),
+    stop: await readStop(run.path),
     evaluations,
     sample: sampleTrajectories(sets),
   });
