@@ -124,6 +124,22 @@ describe("EmbeddedEngine.adapt", () => {
     });
   });
 
+  test("projections may be named by their whole path, as PEFT names them where all linear layers are wanted", async () => {
+    const folder = await saved(await trained());
+    const config = JSON.parse(await readFile(join(folder, "adapter_config.json"), "utf8"));
+    const isAttention = (name: string): boolean => /[qkvo]_proj/.test(name);
+    const paths = [0, 1].flatMap((layer) =>
+      config.target_modules.map(
+        (name: string) => `model.layers.${layer}.${isAttention(name) ? "self_attn" : "mlp"}.${name}`,
+      ),
+    );
+    const before = await (await opened(EmbeddedEngine.open(folder, options))).logprobs(batch);
+    await changeConfig(folder, { target_modules: paths });
+    expect(await (await opened(EmbeddedEngine.open(folder, options))).logprobs(batch)).toEqual(before);
+    await changeConfig(folder, { target_modules: ["self_attn.q_proj"] });
+    await expectRefused(EmbeddedEngine.open(folder, options), "lora_A.weight, which adapters", folder);
+  });
+
   test("a checkpoint opens as a model, with the adapters in its weights", async () => {
     const engine = await trained();
     const model = await opened(EmbeddedEngine.open(await saved(engine), options));

@@ -32,7 +32,14 @@ const harmless: ReadonlySet<string> = new Set([
   "qalora_group_size",
 ]);
 
-const target = z.enum(loraTargets, `only adapters of ${loraTargets.join(", ")} are supported`);
+/**
+ * PEFT names a projection by the end of its path, and with `all-linear` by the whole path, layer after layer. That every layer
+ * has its adapters is seen in the file of the weights.
+ */
+const target = z
+  .string()
+  .transform((path) => path.split(".").at(-1))
+  .pipe(z.enum(loraTargets, `only adapters of ${loraTargets.join(", ")} are supported`));
 const configSchema = z.looseObject({
   peft_type: z.literal("LORA", "only adapters of the type LORA are supported"),
   task_type: z.literal("CAUSAL_LM").nullish(),
