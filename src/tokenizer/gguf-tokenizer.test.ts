@@ -75,14 +75,17 @@ describe("a tokenizer in a GGUF file", () => {
   });
 
   test("ends texts and turns, and counts no token that is unused", () => {
-    const metadata = metadataOf("llama3", "llama-bpe", { "tokenizer.ggml.eot_token_id": 4 });
+    const metadata = metadataOf("llama3", "llama-bpe", {
+      "tokenizer.ggml.eot_token_id": 4,
+      "tokenizer.ggml.eom_token_id": 3,
+    });
     const tokens = metadata.get("tokenizer.ggml.tokens") as string[];
     const types = metadata.get("tokenizer.ggml.token_type") as number[];
     const { vocabularySize } = open("llama-bpe");
     tokens.push("[PAD0]", "[PAD1]");
     types.push(5, 5);
     const tokenizer = tokenizerFromGguf(metadata, "model.gguf");
-    expect(tokenizer).toMatchObject({ endOfTextId: 2, furtherEndIds: [4], paddingId: 2, vocabularySize });
+    expect(tokenizer).toMatchObject({ endOfTextId: 2, furtherEndIds: [4, 3], paddingId: 2, vocabularySize });
   });
 
   test.each([

@@ -57,8 +57,9 @@ export function tokenizerFromGguf(metadata: GgufMetadata, file: string): Library
     chat_template: metadata.get("tokenizer.chat_template"),
     clean_up_tokenization_spaces: false,
   });
-  const turnEnd = metadata.get("tokenizer.ggml.eot_token_id");
-  return libraryTokenizer(json, config, { file, ends: typeof turnEnd === "number" ? [turnEnd] : [] });
+  // Of a turn and of a message.
+  const ends = ["eot_token_id", "eom_token_id"].map((key) => metadata.get(`tokenizer.ggml.${key}`));
+  return libraryTokenizer(json, config, { file, ends: ends.filter((id) => typeof id === "number") });
 }
 
 function strings(
