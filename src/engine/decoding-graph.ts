@@ -1,21 +1,16 @@
 /**
  * The decoder as a graph that extends sequences with a cache: one new token for each of B slots of the cache, or S new
  * tokens of one slot. All sizes are free, so that one session serves every call. Only the N tokens that are wanted pass
- * through the linear layers; for attention they are spread over the slots, of which others take part with any of them.
- *
- * `GroupQueryAttention` writes keys and values into the cache, in place: what it is fed as past and what it returns as
- * present are the same arrays. Each sequence has a length of its own. Its factor 1 / sqrt(headDim) stands in the rotary tables,
- * half of it with queries and half with keys: products without a factor take a kernel that does not pack keys first
- * (docs/LOG.md). Asked for its weights too, it leaves out a path that reads keys and values more slowly.
+ * through the linear layers; for attention they are spread over the slots (`decoding-attention.ts`), of which others take
+ * part with any of them.
  */
-import { normalizeHeads } from "./attention-projection.ts";
-import { type DecodingLayers, outputLayer, plainLayers } from "./decoding-layers.ts";
+import { attendToCache, type CacheInputs } from "./decoding-attention.ts";
+import { type DecodingLayers, inLayer, outputLayer, plainLayers } from "./decoding-layers.ts";
 import { Graph, type Tensor } from "./graph.ts";
-import { attentionWidth, narrowHeads, widenHeads } from "./head-width.ts";
 import { IntegerLayers } from "./integer-layers.ts";
 import { largestCode } from "./integer-products.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
-import { gatedSilu, gatherRows, reshape, rmsNorm } from "./operators.ts";
+import { gatedSilu, gatherRows, rmsNorm } from "./operators.ts";
 import { quantizeProducts } from "./quantized-products.ts";
 import { Session, type SessionOptions, type Weight } from "./session.ts";
 import type { WeightBits } from "./weight-quantization.ts";
@@ -29,8 +24,6 @@ const BS = "BS";
 const N = "N";
 /** Sequences whose next token is wanted. */
 const M = "M";
-/** Rows of the cache. */
-const C = "C";
 /** Positions in the rotary tables. */
 const P = "P";
 
@@ -84,7 +77,7 @@ function buildNetwork(graph: Graph, model: ModelOptions, layers: DecodingLayers)
   for (let layer = 0; layer < model.layers; layer++) {
     const context: LayerContext = { graph, model, inputs, layers, layer };
     const before = addAndNormalize(context, hidden, { change, norm: inLayer(layer, "input_layernorm") });
-    const attended = attend(context, before.normalized);
+    const attended = attendToCache(context, before.normalized);
     keys.push(attended.key);
     values.push(attended.value);
     const between = addAndNormalize(context, before.sum, {
@@ -101,8 +94,6 @@ function buildNetwork(graph: Graph, model: ModelOptions, layers: DecodingLayers)
   const logprobs = graph.node("LogSoftmax", [logits], logits.shape, { attributes: { axis: -1 } });
   return { logprobs, keys, values };
 }
-
-const inLayer = (layer: number, name: string): string => `model.layers.${layer}.${name}`;
 
 /** The residual stream after a change, and normalised. */
 function addAndNormalize(
@@ -121,19 +112,9 @@ function addAndNormalize(
   return { sum, normalized };
 }
 
-interface Inputs {
+interface Inputs extends CacheInputs {
   /** New tokens (N). */
   readonly tokens: Tensor;
-  /** Positions (B, S). */
-  readonly positions: Tensor;
-  readonly cosine: Tensor;
-  readonly sine: Tensor;
-  /** Of the N tokens that of each place (B * S), and the place of each token (N). */
-  readonly places: Tensor;
-  readonly rows: Tensor;
-  /** Position of the last new token of each sequence (B), and one more than the greatest of them (1), int32. */
-  readonly ends: Tensor;
-  readonly longest: Tensor;
   /** Of the N tokens those after which a token is wanted (M). */
   readonly last: Tensor;
 }
@@ -159,73 +140,6 @@ interface LayerContext {
   readonly inputs: Inputs;
   readonly layers: DecodingLayers;
   readonly layer: number;
-}
-
-/** Attention of the new tokens over the cache, which then holds them too; returns the whole cache beside the output. */
-function attend(context: LayerContext, x: Tensor): { output: Tensor; key: Tensor; value: Tensor } {
-  const { graph, model, inputs, layers, layer } = context;
-  const { keyValueHeads, heads } = model;
-  const size = headSize(model);
-  const names = ["q", "k", "v"] as const;
-  const projected = layers.read(
-    x,
-    names.map((name) => inLayer(layer, `self_attn.${name}_proj`)),
-  );
-  const parameter = (name: string): Tensor => layers.parameter(inLayer(layer, name));
-  const [queries, keys, value] = names.map((name, index) => {
-    const spread = gatherRows(graph, projected[index] as Tensor, inputs.places);
-    return normalizeHeads(graph, spread, { model, parameter, sizes: [B, S], name });
-  }) as [Tensor, Tensor, Tensor];
-  const rotate = (tensor: Tensor): Tensor =>
-    graph.node("RotaryEmbedding", [tensor, inputs.positions, inputs.cosine, inputs.sine], tensor.shape, {
-      domain: microsoft,
-      attributes: { interleaved: 0 },
-    });
-  const widen = (tensor: Tensor, count: number): Tensor =>
-    widenHeads(graph, tensor, { count, headSize: size, sizes: [B, S] });
-  const attended = attendToCache(context, {
-    query: widen(rotate(queries), heads),
-    key: widen(rotate(keys), keyValueHeads),
-    value: widen(value, keyValueHeads),
-  });
-  const mixed = narrowHeads(graph, attended.output, { count: heads, headSize: size, sizes: [B, S] });
-  const joined = gatherRows(graph, reshape(graph, mixed, [BS, heads * size]), inputs.rows);
-  return {
-    ...attended,
-    output: layers.write({ ...joined, shape: [N, heads * size] }, inLayer(layer, "self_attn.o_proj")),
-  };
-}
-
-/** All heads side by side, (B, S, heads * attentionWidth), and those of keys and values. */
-interface Projections {
-  readonly query: Tensor;
-  readonly key: Tensor;
-  readonly value: Tensor;
-}
-
-function attendToCache(
-  { graph, model, inputs, layer }: LayerContext,
-  { query, key, value }: Projections,
-): { output: Tensor; key: Tensor; value: Tensor } {
-  const { heads, keyValueHeads } = model;
-  const shape = [B, keyValueHeads, C, attentionWidth(headSize(model))];
-  const past = ["keys", "values"].map((name) => graph.input(`${name}.${layer}`, shape));
-  const afterSoftmax = 2;
-  const [output, allKeys, allValues] = graph.nodesWithOutputs(
-    "GroupQueryAttention",
-    [query, key, value, ...past, inputs.ends, inputs.longest],
-    [query.shape, shape, shape, [B, heads, S, "longest"]],
-    {
-      domain: microsoft,
-      attributes: {
-        num_heads: heads,
-        kv_num_heads: keyValueHeads,
-        scale: { float: 1 },
-        qk_output: afterSoftmax,
-      },
-    },
-  ) as [Tensor, Tensor, Tensor];
-  return { output, key: allKeys, value: allValues };
 }
 
 function feedForward({ graph, layers, layer }: LayerContext, x: Tensor): Tensor {

@@ -15,9 +15,14 @@ export interface DecodingLayers {
   parameter(name: string): Tensor;
   /** The outputs (N, out) of linear layers that read the same x (N, width), which was just normalised. */
   read(x: Tensor, layers: readonly string[]): Tensor[];
+  /** The same outputs side by side, where one product gives them. */
+  together?(x: Tensor, layers: readonly string[]): Tensor;
   /** The output (N, width) of a linear layer that writes into the residual stream. */
   write(x: Tensor, layer: string): Tensor;
 }
+
+/** A parameter or layer of a decoder layer by its name below `model.layers.N`. */
+export const inLayer = (layer: number, name: string): string => `model.layers.${layer}.${name}`;
 
 /** Whether a linear layer of the model has a bias. */
 export function isBiased(model: ModelOptions, layer: string): boolean {

@@ -16,6 +16,8 @@ const greedy: SamplingOptions = { maxTokens: 8, temperature: 0, topP: 1, topK: 0
 const sampled: SamplingOptions = { ...greedy, temperature: 1 };
 /** Seen: 1e-6. */
 const tolerance = 1e-4;
+/** Of weights and activations in 8 bits; a wrong rotation or position is ten times as far off. */
+const roundingTolerance = 0.05;
 const { contextLength } = tinyModel;
 
 const opened: EmbeddedEngine[] = [];
@@ -77,10 +79,10 @@ async function expectUncached(
   }
 }
 
-function expectClose(actual: readonly number[], expected: readonly number[]): void {
+function expectClose(actual: readonly number[], expected: readonly number[], limit = tolerance): void {
   expect(actual).toHaveLength(expected.length);
   const distances = actual.map((value, i) => Math.abs(value - (expected[i] as number)));
-  expect(Math.max(...distances)).toBeLessThan(tolerance);
+  expect(Math.max(...distances)).toBeLessThan(limit);
 }
 
 /** The most likely next token by the log-probability of every token in turn. */
@@ -142,6 +144,18 @@ describe("decoding with a cache", () => {
     for (const [i, departure] of departures.entries()) {
       const changed = contextOf(departure, 61 + i, "departing");
       await expectUncached(engine, [changed], await policy.complete([changed], sampled));
+    }
+  });
+
+  test("heads of some sixteens, which the operator rotates itself, are attended to as others are", async () => {
+    const wide = await open({ model: { width: 64 }, options: { samplingWeights: "int8" } });
+    let contexts = [3, 40, 290].map((length, i) => randomContext(length, 160 + i));
+    for (let turn = 0; turn < 2; turn++) {
+      const completions = await wide.policy().complete(contexts, sampled);
+      for (const [i, { tokens = [], logprobs = [] }] of completions.entries()) {
+        expectClose(logprobs, await wholeLogprobs(wide, contexts[i] as Context, tokens), roundingTolerance);
+      }
+      contexts = contexts.map((context, i) => nextTurn(context, completions[i] as Completion, 1 + 20 * i));
     }
   });
 

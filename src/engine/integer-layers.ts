@@ -43,14 +43,18 @@ export class IntegerLayers implements DecodingLayers {
 
   /** One product for all layers, whose outputs are then cut apart. */
   read(x: Tensor, layers: readonly string[]): Tensor[] {
-    const matrices = layers.map((layer) => this.#reader(layer));
-    const product = this.#products.product(this.#products.rotate(x), below(matrices));
-    if (matrices.length === 1) return [product];
-    const sizes = matrices.map(({ shape }) => shape[0]);
+    const product = this.together(x, layers);
+    if (layers.length === 1) return [product];
+    const sizes = layers.map((layer) => this.#matrix(this.#nameOf(layer)).shape[0]);
     const shapes = sizes.map((size) => ["N", size]);
     return this.#graph.nodesWithOutputs("Split", [product, this.#graph.integers(sizes)], shapes, {
       attributes: { axis: -1 },
     });
+  }
+
+  together(x: Tensor, layers: readonly string[]): Tensor {
+    const matrices = layers.map((layer) => this.#reader(layer));
+    return this.#products.product(this.#products.rotate(x), below(matrices));
   }
 
   write(x: Tensor, layer: string): Tensor {
@@ -62,14 +66,17 @@ export class IntegerLayers implements DecodingLayers {
   }
 
   #reader(layer: string): NamedMatrix {
-    const { tieEmbeddings } = this.#model;
-    const output = tieEmbeddings ? "model.embed_tokens.weight" : "lm_head.weight";
-    const { shape, data } = this.#matrix(layer === outputLayer ? output : `${layer}.weight`);
+    const { shape, data } = this.#matrix(this.#nameOf(layer));
     const turned = rotatePieces(data, pieceSize(shape[1]));
     const bias = isBiased(this.#model, layer) ? this.#floats(`${layer}.bias`) : undefined;
     if (!layer.endsWith("v_proj")) return { name: layer, shape, data: turned, bias };
     const rows = rotatePieces(turned, this.#headPiece, shape[1]);
     return { name: layer, shape, data: rows, bias: bias && rotatePieces(bias, this.#headPiece) };
+  }
+
+  #nameOf(layer: string): string {
+    if (layer !== outputLayer) return `${layer}.weight`;
+    return this.#model.tieEmbeddings ? "model.embed_tokens.weight" : "lm_head.weight";
   }
 
   get #headPiece(): number {
