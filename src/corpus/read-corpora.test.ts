@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { readFile, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -57,6 +58,27 @@ describe("a folder", () => {
     await rm(at("set/corpus.jsonl"));
     await write({ "set/corpus.jsonl.gz": gzipSync('{"_id":"b","text":"x"}') });
     expect((await read("set")).map(({ id }) => id)).toEqual(["b"]);
+  });
+
+  test("that is an index gives its passages, not the words of its vocabulary", async () => {
+    await write({
+      "i/index.json": "{}",
+      "i/passages.jsonl": line(1),
+      "i/postings.u32": "",
+      "i/vocabulary.txt": "words",
+    });
+    expect((await read("i")).map(({ id }) => id)).toEqual(["1"]);
+  });
+
+  test("with a pipe goes on without it, and a pipe by itself is refused", async () => {
+    await write({ "d/a.txt": "inside" });
+    execFileSync("mkfifo", [at("d/b.txt")]);
+    const { ids, report } = await readLoosely("d");
+    expect(ids).toEqual(["a.txt"]);
+    expect(report.problems[0]?.error.message).toMatch(/b\.txt: expected a file, got a pipe/);
+    await expect(read("d/b.txt")).rejects.toThrow(
+      /b\.txt: expected a file, got a pipe; .*write it to a file first/,
+    );
   });
 
   test("of documents is read in order, with paths as ids and files of other kinds counted", async () => {

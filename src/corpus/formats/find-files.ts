@@ -1,6 +1,6 @@
 /**
- * From the paths a user gave to the files that are read. A folder is a BEIR data set when it holds `corpus.jsonl`;
- * else a folder of documents; else, without any document, a folder of parts that hold records. A README, a license and
+ * From the paths a user gave to the files that are read. A folder is a BEIR data set when it holds `corpus.jsonl`, an
+ * index when it holds the files of one; else a folder of documents; else, without any document, a folder of parts that hold records. A README, a license and
  * the like beside parts describe them and are no documents. Files come sorted by path. Hidden files are passed over; links that leave the folder are refused.
  */
 import { type Dirent, existsSync } from "node:fs";
@@ -30,6 +30,8 @@ export interface FoundFiles {
 }
 
 const beirNames = ["corpus.jsonl", "corpus.jsonl.gz", "corpus.jsonl.zst", "corpus.jsonl.bz2"];
+/** What an index folder holds beside its passages (`retrieval/index-folder-write.ts`). */
+const indexNames = ["index.json", "passages.jsonl", "postings.u32"];
 
 /** The files of the paths in order; `format` picks among those of a folder. Throws `FileError` for a path that is missing. */
 export async function findFiles(paths: readonly string[], format?: CorpusFormat): Promise<FoundFiles> {
@@ -80,11 +82,18 @@ async function describePath(path: string): Promise<{ isFolder: boolean; bytes: n
   }
 }
 
-async function filesOfFolder(folder: string, format?: CorpusFormat): Promise<FoundFiles> {
+/** The one file of a folder that is its corpus: of a BEIR data set, or of an index that is made anew from its passages. */
+function wholeCorpusOf(folder: string): string | undefined {
   const beir = beirNames.map((name) => join(folder, name)).find((path) => existsSync(path));
-  if (beir !== undefined && (format === undefined || format === "jsonl")) {
-    const { bytes } = await describePath(beir);
-    return { files: [{ path: beir, id: basename(beir), format, isFound: false, bytes }], skipped: [] };
+  const isIndex = indexNames.every((name) => existsSync(join(folder, name)));
+  return beir ?? (isIndex ? join(folder, "passages.jsonl") : undefined);
+}
+
+async function filesOfFolder(folder: string, format?: CorpusFormat): Promise<FoundFiles> {
+  const whole = wholeCorpusOf(folder);
+  if (whole !== undefined && (format === undefined || format === "jsonl")) {
+    const { bytes } = await describePath(whole);
+    return { files: [{ path: whole, id: basename(whole), format, isFound: false, bytes }], skipped: [] };
   }
   const walk: Walk = { root: await realpath(folder), seen: new Set(), all: [], refused: [] };
   await walkFolder(folder, "", walk);
@@ -169,6 +178,10 @@ async function walkFolder(folder: string, id: string, walk: Walk): Promise<void>
     if (found.isDirectory()) await walkFolder(path, inner, walk);
     else if (found.isFile())
       walk.all.push({ path, id: inner, format: undefined, isFound: true, bytes: found.size });
+    else
+      walk.refused.push(
+        new DataFormatError(path, undefined, "expected a file, got a pipe or a device; it is not read"),
+      );
   }
 }
 

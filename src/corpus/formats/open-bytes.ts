@@ -3,10 +3,10 @@
  * gzip (all members), zstd (all frames; checksums are not verified) and bzip2 (all streams). Memory is a few blocks.
  */
 import { createReadStream } from "node:fs";
-import { open } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { pipeline } from "node:stream";
 import { createGunzip } from "node:zlib";
-import { DataFormatError } from "../../errors.ts";
+import { DataFormatError, FileError } from "../../errors.ts";
 import { fileError } from "../../shared/files.ts";
 
 export type ByteSource = AsyncIterable<Uint8Array>;
@@ -46,9 +46,14 @@ async function* counted(raw: ByteSource, onBytes: OnBytes): ByteGenerator {
   }
 }
 
-/** The first `count` bytes of a file as it lies on the disk, fewer when it is shorter. Throws `FileError`. */
+/** The first `count` bytes of a file as it lies on the disk, fewer when it is shorter. Throws `FileError`, also for a pipe. */
 export async function readHead(path: string, count: number): Promise<Buffer> {
   try {
+    const about = await stat(path);
+    if (about.isFIFO() || about.isSocket())
+      throw new FileError(
+        `cannot read ${path}: expected a file, got a pipe; files are read more than once: write it to a file first`,
+      );
     const handle = await open(path, "r");
     try {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(count), 0, count, 0);
