@@ -61,7 +61,6 @@ export const searchCommand = defineCommand({
       throw new UsageError(
         "search: give either a query, or --queries FILE with --run FILE (see forager search --help)",
       );
-    if (query?.trim() === "") throw new UsageError("search: the query is empty; put it in quotes");
     if (explain && !isOne) throw new UsageError("search: --explain explains one query; leave out --queries");
     if (run !== undefined) await requireNewPath(run, "choose another file or remove it");
     const read = queries === undefined ? [] : await readQueries(queries);
