@@ -13,7 +13,9 @@ const checks = [
   ["seconds and peakBytes", result.seconds > 0 && result.peakBytes > 0],
   ["scores before and after with n and interval", isScore(result.before) && isScore(result.after)],
   ["the same questions before and after", result.before.n === result.after.n],
-  ["exact match after is no lower than before", result.after.em >= result.before.em],
+  ["at most 2 GB of memory", result.peakBytes <= 2e9],
+  ["a gain in exact match that is surely above 0.2", result.difference.ci[0] > 0.2],
+  ["more searches a question after than before", result.after.searches > result.before.searches],
   [
     "a paired difference with interval and p",
     isInterval(result.difference.ci) && result.difference.p >= 0 && result.difference.p <= 1,
