@@ -69,7 +69,7 @@ function requireMovable(overrides: readonly string[]): void {
   const other = overrides.find((override) => !movable.test(override));
   if (other !== undefined)
     throw new UsageError(
-      `train: --set ${other} would make another run of the one that is resumed; where servers are, how they are waited for and which checkpoints are kept may change (engine.url, retriever.url, retriever.timeoutMs, checkpoint.keep and the like). Train anew for anything else`,
+      `train: --set ${other} would make another run of the one that is resumed. Only where servers are, how they are waited for and which checkpoints are kept may change: --set engine.url=URL, retriever.url, retriever.timeoutMs, checkpoint.keep and the like`,
     );
 }
 
