@@ -1,6 +1,14 @@
 /** The derivative of causal grouped-query attention (`attention.ts`), from the weights and the output of its way there. */
+import { attentionBlocks } from "./attention-blocks.ts";
 import type { Dimension, Graph, Tensor } from "./graph.ts";
-import { batchedProduct, detach, reshape, sumOfLastDimension, transpose } from "./operators.ts";
+import {
+  type BatchedProduct,
+  batchedProduct,
+  detach,
+  reshape,
+  sumOfLastDimension,
+  transpose,
+} from "./operators.ts";
 
 /** How many heads there are, how wide they are, and the sizes of a batch. */
 export interface AttentionShape {
@@ -22,15 +30,14 @@ export interface AttentionValues {
   readonly valueHeads: Tensor;
 }
 
-/** T times the query heads that share a key head. */
-const GT = "GT";
-
 /** Queries, keys and values (rotated) by token, what attention computed from them, and the gradient of its output. */
 export interface AttentionGradientInputs extends AttentionValues {
   readonly query: Tensor;
   readonly key: Tensor;
   readonly value: Tensor;
   readonly gradient: Tensor;
+  /** As of `attentionBlocks`. */
+  readonly blockEnds?: Tensor | undefined;
 }
 
 /**
@@ -43,41 +50,56 @@ export function attentionGradients(
   inputs: AttentionGradientInputs,
   shape: AttentionShape,
 ): (Tensor | undefined)[] {
-  const { query, key, value, gradient, attended, keyHeads, valueHeads } = inputs;
+  const { query, key, value, gradient, keyHeads, blockEnds } = inputs;
+  const needsScores = query.requiresGradient || key.requiresGradient;
+  const gradientHeads = byHead(graph, gradient, shape);
+  const centring = needsScores ? centringFactors(graph, inputs, { gradientHeads, shape }) : undefined;
+  const queryHeads = byHead(graph, query, shape);
+  const scale = 1 / Math.sqrt(shape.headSize);
+  const blocks = attentionBlocks(graph, shape, blockEnds).map((block) => {
+    const weights = block.weights(inputs.weights);
+    const product = (a: Tensor, b: Tensor, options: BatchedProduct): Tensor =>
+      batchedProduct(graph, a, b, options);
+    const ofValue = value.requiresGradient
+      ? block.atAllKeys(product(weights, block.rows(gradientHeads), { transposeA: true }))
+      : undefined;
+    if (!centring) return { ofValue };
+    const centred = product(block.rows(centring.left), block.keys(centring.right), { transposeB: true });
+    const scores = graph.node("Mul", [centred, weights], weights.shape);
+    return {
+      ofValue,
+      ofQuery: query.requiresGradient ? product(scores, block.keys(keyHeads), { scale }) : undefined,
+      ofKey: key.requiresGradient
+        ? block.atAllKeys(product(scores, block.rows(queryHeads), { transposeA: true, scale }))
+        : undefined,
+    };
+  });
+  const of = (name: "ofQuery" | "ofKey" | "ofValue"): Tensor[] =>
+    blocks.flatMap((block) => block[name] ?? []);
+  return [
+    unstack(graph, of("ofQuery"), shape),
+    join(graph, of("ofKey"), shape),
+    join(graph, of("ofValue"), shape),
+  ];
+}
+
+/** What is multiplied for the gradients of the weights less their row sums: (B, heads, T, D + 1) and (B, keyValueHeads, T, D + 1). */
+function centringFactors(
+  graph: Graph,
+  { gradient, attended, valueHeads }: AttentionGradientInputs,
+  { gradientHeads, shape }: { readonly gradientHeads: Tensor; readonly shape: AttentionShape },
+): { readonly left: Tensor; readonly right: Tensor } {
   const { heads, keyValueHeads, headSize, sizes } = shape;
   const [B, T] = sizes;
-  const weights = stackHeads(graph, inputs.weights, keyValueHeads);
-  const stackedGradient = stack(graph, gradient, shape);
-  const ofValue = value.requiresGradient
-    ? join(graph, batchedProduct(graph, weights, stackedGradient, { transposeA: true }), shape)
-    : undefined;
-  if (!query.requiresGradient && !key.requiresGradient) return [undefined, undefined, ofValue];
   const products = graph.node("Mul", [gradient, attended], attended.shape);
   const byToken = sumOfLastDimension(graph, reshape(graph, products, [B, T, heads, headSize]));
-  const rowSums = stackHeads(graph, transpose(graph, byToken, [0, 2, 1, 3]), keyValueHeads);
+  const rowSums = transpose(graph, byToken, [0, 2, 1, 3]);
   const column = [B, keyValueHeads, T, 1];
   const minusOnes = graph.node("Expand", [graph.scalar(-1), graph.shape(column)], column);
-  const centred = batchedProduct(
-    graph,
-    appendColumn(graph, stackedGradient, rowSums),
-    appendColumn(graph, valueHeads, minusOnes),
-    { transposeB: true },
-  );
-  const scoreGradient = graph.node("Mul", [centred, weights], weights.shape);
-  const scale = 1 / Math.sqrt(headSize);
-  const ofQuery = (): Tensor =>
-    unstack(graph, batchedProduct(graph, scoreGradient, keyHeads, { scale }), shape);
-  const ofKey = (): Tensor =>
-    join(
-      graph,
-      batchedProduct(graph, scoreGradient, stack(graph, query, shape), { transposeA: true, scale }),
-      shape,
-    );
-  return [
-    query.requiresGradient ? ofQuery() : undefined,
-    key.requiresGradient ? ofKey() : undefined,
-    ofValue,
-  ];
+  return {
+    left: appendColumn(graph, gradientHeads, rowSums),
+    right: appendColumn(graph, valueHeads, minusOnes),
+  };
 }
 
 /** (…, D) and (…, 1) to (…, D + 1). */
@@ -86,29 +108,32 @@ function appendColumn(graph: Graph, x: Tensor, column: Tensor): Tensor {
   return graph.node("Concat", [x, column], shape, { attributes: { axis: -1 } });
 }
 
-/** (B, T, heads * headSize) to (B, keyValueHeads, GT, headSize). */
-function stack(graph: Graph, x: Tensor, { heads, keyValueHeads, headSize, sizes }: AttentionShape): Tensor {
+/** (B, T, heads * headSize) to (B, heads, T, headSize). */
+function byHead(graph: Graph, x: Tensor, { heads, headSize, sizes }: AttentionShape): Tensor {
   const [B, T] = sizes;
-  const byHead = transpose(graph, reshape(graph, detach(x), [B, T, heads, headSize]), [0, 2, 1, 3]);
-  return stackHeads(graph, byHead, keyValueHeads);
+  return transpose(graph, reshape(graph, detach(x), [B, T, heads, headSize]), [0, 2, 1, 3]);
 }
 
-/** (B, heads, T, D) to (B, keyValueHeads, GT, D). */
-function stackHeads(graph: Graph, x: Tensor, keyValueHeads: number): Tensor {
-  const [B, , , D] = x.shape as [Dimension, Dimension, Dimension, Dimension];
+/** What blocks give for their rows, (B, keyValueHeads, rows, headSize) each, to (B, T, heads * headSize). */
+function unstack(graph: Graph, blocks: readonly Tensor[], shape: AttentionShape): Tensor | undefined {
+  if (blocks.length === 0) return undefined;
+  const { heads, headSize, sizes } = shape;
+  const [B, T] = sizes;
   const rest = -1;
-  return graph.node("Reshape", [x, graph.shape([B, keyValueHeads, rest, D])], [B, keyValueHeads, GT, D]);
-}
-
-/** The inverse of `stack`. */
-function unstack(graph: Graph, x: Tensor, { heads, headSize, sizes }: AttentionShape): Tensor {
-  const [B, T] = sizes;
-  const byToken = transpose(graph, reshape(graph, x, [B, heads, T, headSize]), [0, 2, 1, 3]);
+  const parts = blocks.map((rows) => reshape(graph, rows, [B, heads, rest, headSize]));
+  const whole = [B, heads, T, headSize];
+  const all = parts.length === 1 ? parts : [graph.node("Concat", parts, whole, { attributes: { axis: 2 } })];
+  const byToken = transpose(graph, { ...(all[0] as Tensor), shape: whole }, [0, 2, 1, 3]);
   return reshape(graph, byToken, [B, T, heads * headSize]);
 }
 
-/** (B, keyValueHeads, T, headSize) to (B, T, keyValueHeads * headSize). */
-function join(graph: Graph, x: Tensor, { keyValueHeads, headSize, sizes }: AttentionShape): Tensor {
+/** What blocks give for all keys, (B, keyValueHeads, T, headSize) each, added up: (B, T, keyValueHeads * headSize). */
+function join(graph: Graph, blocks: readonly Tensor[], shape: AttentionShape): Tensor | undefined {
+  if (blocks.length === 0) return undefined;
+  const { keyValueHeads, headSize, sizes } = shape;
   const [B, T] = sizes;
-  return reshape(graph, transpose(graph, x, [0, 2, 1, 3]), [B, T, keyValueHeads * headSize]);
+  const whole = [B, keyValueHeads, T, headSize];
+  const sum = blocks.length === 1 ? (blocks[0] as Tensor) : graph.node("Sum", blocks, whole);
+  const byToken = transpose(graph, { ...sum, shape: whole }, [0, 2, 1, 3]);
+  return reshape(graph, byToken, [B, T, keyValueHeads * headSize]);
 }

@@ -24,6 +24,8 @@ export interface AttentionInputs {
   readonly key: Tensor;
   readonly value: Tensor;
   readonly ends: SequenceEnds;
+  /** As of `attentionBlocks`, for the way back; absent: one block. */
+  readonly blockEnds?: Tensor | undefined;
 }
 
 /**

@@ -42,6 +42,8 @@ export function outputWeight(parameters: Parameters): Tensor {
 export interface LayerTables {
   readonly rotary: RotaryTables;
   readonly ends: SequenceEnds;
+  /** (blocks) The ends of the blocks of attention on the way back; absent: one block. */
+  readonly blockEnds?: Tensor | undefined;
   /** Where rows are packed: how they lie among the places of attention. */
   readonly packing?: PackingTables;
 }
@@ -51,8 +53,19 @@ function sizesOf({ packing }: Pick<LayerTables, "packing">): readonly [Dimension
   return packing ? [N, 1] : [B, T];
 }
 
+export interface TableForm {
+  /** Whether rows are packed (`packing.ts`); absent: no. */
+  readonly isPacked?: boolean;
+  /** Blocks of attention on the way back; absent: 1. */
+  readonly blocks?: number;
+}
+
 /** Declares positions, rotary tables, the ends of sequences and, of packed rows, their places as inputs of the graph. */
-export function declareTables(graph: Graph, model: ModelOptions, isPacked = false): LayerTables {
+export function declareTables(
+  graph: Graph,
+  model: ModelOptions,
+  { isPacked = false, blocks = 1 }: TableForm = {},
+): LayerTables {
   const half = headSize(model) / 2;
   const packing = isPacked ? declarePacking(graph) : undefined;
   const rotary: RotaryTables = {
@@ -65,7 +78,8 @@ export function declareTables(graph: Graph, model: ModelOptions, isPacked = fals
     lastPositions: graph.input("lastPositions", [B], "int32"),
     tokens: graph.input("tokens", [1], "int32"),
   };
-  return { rotary, ends, ...(packing && { packing }) };
+  const blockEnds = blocks > 1 ? graph.input("blockEnds", [blocks], "int64") : undefined;
+  return { rotary, ends, blockEnds, ...(packing && { packing }) };
 }
 
 export interface LayerParameters {
@@ -115,7 +129,7 @@ function project(graph: Graph, x: Tensor, setting: LayerParameters & { readonly 
 }
 
 function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
-  const { model, rotary, ends, packing, parameter, adapter, keep } = setting;
+  const { model, rotary, ends, blockEnds, packing, parameter, adapter, keep } = setting;
   const { heads, keyValueHeads } = model;
   const headsOf = (name: "q" | "k" | "v"): Tensor =>
     projectHeads(graph, x, { model, parameter, adapter, sizes: sizesOf(setting), name });
@@ -129,6 +143,7 @@ function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
       key: atPlaces(keep(rotate(graph, headsOf("k"), rotary), "key"), "all"),
       value: atPlaces(keep(headsOf("v"), "value"), "all"),
       ends,
+      blockEnds,
     },
     {
       heads,

@@ -56,6 +56,12 @@ export async function createForwardLayer(
   return { session, output: output.name, kept };
 }
 
+export interface BackwardForm extends LayerForm {
+  readonly trained: readonly string[];
+  /** Blocks of attention (`attention-blocks.ts`), whose ends are fed as `blockEnds` where there are several. */
+  readonly blocks: number;
+}
+
 export interface BackwardLayer {
   readonly session: Session;
   /** Name of the gradient of the hidden states that entered the layer. */
@@ -67,7 +73,7 @@ export interface BackwardLayer {
 /** `trained` are names below `model.layers.N.`; each gradient is added to the accumulator that is fed for it. */
 export async function createBackwardLayer(
   adapted: AdaptedModel,
-  { trained, ...form }: LayerForm & { readonly trained: readonly string[] },
+  { trained, ...form }: BackwardForm,
   options: SessionOptions,
 ): Promise<BackwardLayer> {
   const layer = { adapted, ...form, trained: new Set(trained) };
@@ -90,13 +96,14 @@ export async function createBackwardLayer(
 export const keptPrefix = "kept.";
 
 interface LayerToAdd extends LayerForm {
+  readonly blocks?: number;
   readonly adapted: AdaptedModel;
   /** Names below `model.layers.N.` */
   readonly trained: ReadonlySet<string>;
 }
 
 function addLayer(
-  { adapted, isPacked, keepsAttention, trained }: LayerToAdd,
+  { adapted, isPacked, blocks, keepsAttention, trained }: LayerToAdd,
   keep: (value: Tensor, name: string, graph: Graph) => Tensor,
 ): {
   readonly graph: Graph;
@@ -107,7 +114,7 @@ function addLayer(
   const { model } = adapted;
   const graph = new Graph();
   const hidden = graph.parameter("hidden", ["N", model.width]);
-  const tables = declareTables(graph, model, isPacked);
+  const tables = declareTables(graph, model, { isPacked, ...(blocks && { blocks }) });
   const parameters = new Map(
     [...layerShapes(adapted)].map(([name, shape]) => [
       firstLayer + name,

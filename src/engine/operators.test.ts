@@ -109,6 +109,29 @@ const cases: readonly Case[] = [
     },
   },
   {
+    name: "attention in blocks",
+    build: (g) =>
+      attention(
+        g,
+        {
+          query: g.parameter("q", [2, 5, 8]),
+          key: g.parameter("k", [2, 5, 4]),
+          value: g.parameter("v", [2, 5, 4]),
+          ends: {
+            lastPositions: g.input("lastPositions", [2], "int32"),
+            tokens: g.input("tokens", [1], "int32"),
+          },
+          blockEnds: g.input("blockEnds", [3], "int64"),
+        },
+        { heads: 2, keyValueHeads: 1, headSize: 4, sizes: [2, 5] },
+      ),
+    feeds: {
+      lastPositions: { data: Int32Array.of(4, 4), shape: [2] },
+      tokens: { data: Int32Array.of(5), shape: [1] },
+      blockEnds: integers([2, 3, 5], [3]),
+    },
+  },
+  {
     name: "gatedSilu",
     build: (g) => operators.gatedSilu(g, g.parameter("gate", [3, 4]), g.parameter("up", [3, 4])),
   },

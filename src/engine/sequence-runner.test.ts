@@ -87,6 +87,30 @@ describe("training in pieces", () => {
     },
   );
 
+  test.each([{}, { keyValueHeads: 1 }])(
+    "goes back through attention over long sequences block by block (%o)",
+    async (variant) => {
+      const long = { ...model, ...variant, layers: 1, contextLength: 256 };
+      const own = initializeParameters(long, 4);
+      const data = [
+        ...[210, 191, 256].map((length, seed) => randomDatum(length, seed)),
+        ...groupsOf(1, { prompt: 150, lengths: [230, 228] }),
+      ];
+      const [inBlocks, whole] = await Promise.all(
+        [false, true].map(async (inOneRun) => {
+          const runner = new SequenceRunner({ model: long }, { threads: 1, tokenBudget: 1000, inOneRun });
+          const gradients = zerosLike(own);
+          const report = await runner.forwardBackward(own, data, { loss, gradients });
+          await runner.close();
+          return { gradients, report };
+        }),
+      );
+      assert(inBlocks && whole, "two runs");
+      expect(inBlocks.report.sharedTokens).toBeGreaterThan(0);
+      expect(difference(whole.gradients, inBlocks.gradients)).toBeLessThan(1e-5);
+    },
+  );
+
   test.each([true, false])(
     "goes back through a large vocabulary part by part (tied: %s)",
     async (tieEmbeddings) => {

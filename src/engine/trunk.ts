@@ -133,6 +133,7 @@ export class Trunk {
       ["hidden", call.hidden],
       ["gradient", call.gradient],
       ...call.tables,
+      ...blockFeeds(call.sequences),
       ...this.#weights(call),
       ...[...(call.kept ?? [])].map(([name, array]) => [keptPrefix + name, array] as const),
       ...accumulators.map(([name, array]) => [accumulatorPrefix + name, array] as const),
@@ -151,12 +152,12 @@ export class Trunk {
     return layer;
   }
 
-  #backwardLayer(trained: readonly string[], { packing }: Sequences): Promise<BackwardLayer> {
-    const form = this.#form(packing !== undefined);
-    const key = [...trained, form.isPacked].join(" ");
+  #backwardLayer(trained: readonly string[], { packing, time }: Sequences): Promise<BackwardLayer> {
+    const form = { trained, blocks: blocksOf(time), ...this.#form(packing !== undefined) };
+    const key = [...trained, form.isPacked, form.blocks].join(" ");
     const known = this.#backward.get(key);
     if (known) return known;
-    const created = createBackwardLayer(this.#adapted, { trained, ...form }, this.#options);
+    const created = createBackwardLayer(this.#adapted, form, this.#options);
     this.#backward.set(key, created);
     return created;
   }
@@ -204,4 +205,18 @@ interface LayerCall {
 
 function nameOf(layer: number, name: string): string {
   return `model.layers.${layer}.${name}`;
+}
+
+/** Blocks of attention on the way back of sequences of `time` tokens: short ones are not worth the cuts. */
+function blocksOf(time: number): number {
+  return time < leastTimeOfBlocks ? 1 : blocksOfLong;
+}
+const leastTimeOfBlocks = 192;
+const blocksOfLong = 4;
+
+function blockFeeds({ time }: Sequences): [string, Feed][] {
+  const blocks = blocksOf(time);
+  if (blocks === 1) return [];
+  const ends = Array.from({ length: blocks }, (_, index) => BigInt(Math.ceil(((index + 1) * time) / blocks)));
+  return [["blockEnds", { data: BigInt64Array.from(ends), shape: [blocks] }]];
 }

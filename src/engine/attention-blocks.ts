@@ -1,0 +1,97 @@
+/**
+ * Blocks of attention: consecutive times of the queries of all sequences. A block looks at keys as far as its own end, so
+ * that most of what attention hides is never computed. One block is all there is.
+ */
+import type { Dimension, Graph, Tensor } from "./graph.ts";
+
+export interface AttentionBlock {
+  /** (B, heads, T, D) to its times, query heads that share a key head stacked along time: (B, keyValueHeads, rows, D). */
+  readonly rows: (x: Tensor) => Tensor;
+  /** (B, keyValueHeads, T, D) to what it looks at: (B, keyValueHeads, keys, D). */
+  readonly keys: (x: Tensor) => Tensor;
+  /** (B, heads, T, T) to its part: (B, keyValueHeads, rows, keys). */
+  readonly weights: (x: Tensor) => Tensor;
+  /** The inverse of `keys`, with zeros for what it does not look at. */
+  readonly atAllKeys: (x: Tensor) => Tensor;
+}
+
+interface BlockShape {
+  readonly heads: number;
+  readonly keyValueHeads: number;
+  readonly sizes: readonly [B: Dimension, T: Dimension];
+}
+
+/** Blocks that end at the times `ends` (blocks), integers of which the last is T; absent: one. */
+export function attentionBlocks(
+  graph: Graph,
+  shape: BlockShape,
+  ends: Tensor | undefined,
+): readonly AttentionBlock[] {
+  if (ends === undefined) return [wholeBlock(graph, shape)];
+  const ones = new Array<number>(ends.shape[0] as number).fill(1);
+  const parts = graph.nodesWithOutputs(
+    "Split",
+    [ends, graph.integers(ones)],
+    ones.map((one) => [one]),
+    { type: "int64", attributes: { axis: 0 } },
+  );
+  return parts.map((end, index) => {
+    const start = parts[index - 1] ?? graph.integers([0]);
+    return partialBlock(graph, shape, { start, end, name: `${index}` });
+  });
+}
+
+function wholeBlock(graph: Graph, { keyValueHeads }: BlockShape): AttentionBlock {
+  const same = (x: Tensor): Tensor => x;
+  return {
+    rows: (x) => stackHeads(graph, x, { keyValueHeads, name: "all" }),
+    keys: same,
+    weights: (x) => stackHeads(graph, x, { keyValueHeads, name: "all" }),
+    atAllKeys: same,
+  };
+}
+
+function partialBlock(
+  graph: Graph,
+  { heads, keyValueHeads, sizes: [B, T] }: BlockShape,
+  { start, end, name }: { readonly start: Tensor; readonly end: Tensor; readonly name: string },
+): AttentionBlock {
+  const [times, seen, rows] = [`times.${name}`, `keys.${name}`, `rows.${name}`];
+  const concat = (parts: readonly Tensor[], size: number): Tensor =>
+    graph.node("Concat", parts, [size], { type: "int64", attributes: { axis: 0 } });
+  const slice = (x: Tensor, axes: readonly number[], shape: readonly Dimension[], from: Tensor, to: Tensor) =>
+    graph.node("Slice", [x, from, to, graph.integers(axes)], shape);
+  const zero = graph.integers([0]);
+  return {
+    rows: (x) => {
+      const D = x.shape[3] as Dimension;
+      const cut = slice(x, [2], [B, heads, times, D], start, end);
+      return stackHeads(graph, cut, { keyValueHeads, name: rows });
+    },
+    keys: (x) => slice(x, [2], [B, keyValueHeads, seen, x.shape[3] as Dimension], zero, end),
+    weights: (x) => {
+      const from = concat([start, zero], 2);
+      const cut = slice(x, [2, 3], [B, heads, times, seen], from, concat([end, end], 2));
+      const shape = concat([graph.shape([B, keyValueHeads, rest]), end], 4);
+      return graph.node("Reshape", [cut, shape], [B, keyValueHeads, rows, seen]);
+    },
+    atAllKeys: (x) => {
+      const hidden = graph.node("Sub", [graph.shape([T]), end], [1], { type: "int64" });
+      const pads = concat([graph.integers(new Array<number>(6).fill(0)), hidden, zero], 8);
+      return graph.node("Pad", [x, pads], [B, keyValueHeads, T, x.shape[3] as Dimension]);
+    },
+  };
+}
+
+/** In a shape: as many as are left. */
+const rest = -1;
+
+/** (B, heads, T, D) to (B, keyValueHeads, rows, D). */
+function stackHeads(
+  graph: Graph,
+  x: Tensor,
+  { keyValueHeads, name }: { readonly keyValueHeads: number; readonly name: string },
+): Tensor {
+  const [B, , , D] = x.shape as [Dimension, Dimension, Dimension, Dimension];
+  return graph.node("Reshape", [x, graph.shape([B, keyValueHeads, rest, D])], [B, keyValueHeads, name, D]);
+}
