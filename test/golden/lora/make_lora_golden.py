@@ -77,7 +77,7 @@ def save_adapters(model, base, folder):
 
 
 def save_tokenizer(folder):
-    tokenizer = Tokenizer(models.WordLevel({str(i): i for i in range(VOCAB)}, unk_token="0"))
+    tokenizer = Tokenizer(models.BPE({str(i): i for i in range(VOCAB)}, [], unk_token="0"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     (folder / "tokenizer.json").write_text(json.dumps(json.loads(tokenizer.to_str()), indent=1) + "\n")
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "0", "pad_token": "0"}
