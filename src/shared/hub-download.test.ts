@@ -65,6 +65,14 @@ describe("a file of a model", () => {
     expect(hub.seen).toEqual([]);
   });
 
+  test("shows no token that cannot be sent", async () => {
+    for (const strange of ["hf_secret\nmore", "hf_secret\u200b", "hf secret"]) {
+      const error = await failure(get({ token: strange }));
+      expect(error).toMatchObject({ reason: "unauthorized", message: expect.stringContaining("HF_TOKEN") });
+      expect(`${error.message} ${String(error.cause)}`).not.toContain("secret");
+    }
+  });
+
   test("costs the token to the hub alone, also when the hub redirects within itself first", async () => {
     hub.handle = (request, response) => {
       if (request.url === path) redirectTo("/moved")(request, response);

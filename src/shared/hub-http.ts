@@ -101,7 +101,7 @@ async function send(
   { isHub, start }: { readonly isHub: boolean; readonly start: number },
 ): Promise<Response> {
   const headers: Record<string, string> = { "accept-encoding": "identity", "user-agent": "forager" };
-  if (isHub && token !== undefined && token !== "") headers.authorization = `Bearer ${token}`;
+  if (isHub && token !== undefined && token !== "") headers.authorization = `Bearer ${sendable(token)}`;
   if (start > 0) headers.range = `bytes=${start}-`;
   try {
     return await ask(url, { headers, redirect: "manual", signal });
@@ -113,6 +113,15 @@ async function send(
       { cause },
     );
   }
+}
+
+/** A token as it can be sent; `fetch` itself would show one that cannot be in its error. */
+function sendable(token: string): string {
+  if (/^[!-~]+$/.test(token)) return token;
+  throw new HubError(
+    "unauthorized",
+    "the token for the hub (HF_TOKEN) holds a line break, a space or another character that no token has; copy it again",
+  );
 }
 
 function redirected(from: URL, location: string): URL {
