@@ -1,9 +1,10 @@
 /** How a training that ended before its end goes on: said where it ended, since nobody remembers the flag then. */
 import { ForagerError } from "../errors.ts";
+import { commandLine } from "../shared/shell-word.ts";
 
 /** The command that goes on with the run in `folder`. */
 export function resumeCommand(folder: string): string {
-  return `npx forager train --resume ${folder}`;
+  return commandLine("train", "--resume", folder);
 }
 
 /** What the world can mend, after which the same run goes on; a collapse or a recipe that cannot work is not among it. */

@@ -19,13 +19,13 @@ import { denseFolder } from "../../retrieval/encoder-reference.ts";
 import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
 import { exists } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
+import { commandLine } from "../../shared/shell-word.ts";
 import { addGraphTo, addVectors, requireEncoder, type Vectors } from "../add-vectors.ts";
 import { type CommandIo, defineCommand, type OptionValues } from "../command.ts";
 import { countTokensBy, tokenizerFlag } from "../count-tokens.ts";
 import { type IndexSettings, indexSettings } from "../index-settings.ts";
 import { indexIntoLance, isLancePlace } from "../lance-table.ts";
 import { requireNewPath } from "../new-path.ts";
-import { commandLine } from "../shell-word.ts";
 
 const options = {
   out: {

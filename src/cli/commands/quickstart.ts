@@ -5,10 +5,10 @@ import { type Question, questionKey } from "../../corpus/question.ts";
 import { RunFolder } from "../../reporting/run-folder.ts";
 import type { TrajectoryRecord } from "../../reporting/trajectory-record.ts";
 import { renderTranscript } from "../../reporting/transcript.ts";
+import { commandLine } from "../../shared/shell-word.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
 import { newRunFolder, trainWithView } from "../new-run.ts";
 import { packagePath } from "../package.ts";
-import { commandLine } from "../shell-word.ts";
 import { costSince, summaryJson, summaryText } from "../training-summary.ts";
 
 export const quickstartCommand = defineCommand({

@@ -13,11 +13,11 @@ import { recordRetriever } from "../../retrieval/recording/record-retriever.ts";
 import type { Retriever, ScoredPassage } from "../../retrieval/retriever.ts";
 import { Closers } from "../../shared/closers.ts";
 import { exists } from "../../shared/files.ts";
+import { commandLine } from "../../shared/shell-word.ts";
 import { type CommandIo, type CommandResult, defineCommand } from "../command.ts";
 import { requireNewPath } from "../new-path.ts";
 import { openPlace } from "../open-place.ts";
 import { searchFlags } from "../search-flags.ts";
-import { commandLine } from "../shell-word.ts";
 
 export const searchCommand = defineCommand({
   name: "search",
