@@ -71,14 +71,14 @@ export function initializeAdapters(
   );
 }
 
-/** Two matrices of a rank beyond that of their product hold more numbers than the weight itself. */
-function requireRank(model: ModelOptions, lora: LoraOptions): void {
-  for (const { weight, shape } of adaptedProjections(model, lora)) {
-    if (lora.rank <= Math.min(...shape)) continue;
-    throw new EngineError(
-      `adapters of rank ${lora.rank} are wanted, but ${weight} has only shape [${shape}]; lower the rank to at most ${Math.min(...shape)}, or leave that projection out of their targets`,
-    );
-  }
+/** Throws `EngineError` for a rank that is too large: two matrices of one beyond that of their product hold more numbers than the weight itself. */
+export function requireRank(model: ModelOptions, lora: LoraOptions): void {
+  const least = (shape: readonly number[]): number => Math.min(...shape);
+  const [smallest] = adaptedProjections(model, lora).sort((a, b) => least(a.shape) - least(b.shape));
+  if (smallest === undefined || lora.rank <= least(smallest.shape)) return;
+  throw new EngineError(
+    `adapters of rank ${lora.rank} are wanted, but ${smallest.weight} has only shape [${smallest.shape}]; lower the rank to at most ${least(smallest.shape)}, or leave that projection out of their targets`,
+  );
 }
 
 const modules: Readonly<Record<string, string>> = {

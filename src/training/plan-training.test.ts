@@ -71,6 +71,11 @@ describe("the plan of a recipe", () => {
     expect(small.peak).toBe(programBytes + small.training.memory.peak + small.copies + small.sampler);
   });
 
+  test("refuses adapters of a rank that the training would refuse", async () => {
+    const recipe = await loadRecipe("recipes/smollm2-135m.yaml", { overrides: ["engine.lora.rank=4000"] });
+    expect(() => planMemory(recipe, smol)).toThrow(/rank 4000 .* lower the rank to at most 192/);
+  });
+
   test("counts the model that adapters are merged into to sample, and the keys and values that may be kept", async () => {
     const sampler = async (...overrides: string[]): Promise<number> =>
       planMemory(await loadRecipe("recipes/smollm2-135m.yaml", { overrides }), smol).sampler;

@@ -6,7 +6,7 @@
 import { klOf } from "../algorithm/options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { Stage } from "../config/stage-options.ts";
-import { adaptedProjections, adapterShapes } from "../engine/lora.ts";
+import { adaptedProjections, adapterShapes, requireRank } from "../engine/lora.ts";
 import {
   bytesGivenBack,
   samplerBytes,
@@ -45,12 +45,13 @@ export interface MemoryPlan {
 /** Of a run beside its engine, data apart: the program itself, rollouts and trajectories on V8's heap. */
 export const programBytes = 140e6;
 
-/** The shape of what a recipe trains of a model. */
+/** The shape of what a recipe trains of a model. Throws `EngineError` for adapters whose rank is too large for it. */
 export function trainedShape({ engine: named }: Pick<Recipe, "engine">, model: ModelOptions): TrainedShape {
   const engine = embeddedSection(named);
   const parameters = parameterCount(model);
   const momentsOnDisk = engine.optimizerState === "disk";
   if (engine.lora === undefined) return { model, parameters, trained: parameters, momentsOnDisk };
+  requireRank(model, engine.lora);
   let trained = 0;
   for (const shape of adapterShapes(model, engine.lora).values()) trained += shape.reduce((a, b) => a * b, 1);
   return { model, parameters: parameters + trained, trained, momentsOnDisk };
