@@ -44,7 +44,7 @@ const passageSchema = z.strictObject({
       document: z.string(),
       start: z.int().min(0),
       end: z.int().min(0),
-      page: z.int().min(1).optional(),
+      page: z.int().min(0).optional(),
     })
     .optional(),
   extra: z.record(z.string(), z.unknown()).optional(),

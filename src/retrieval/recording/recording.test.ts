@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { JsonRecord } from "../../corpus/formats/json-record.ts";
 import type { Passage } from "../../corpus/passage.ts";
+import { passageOf } from "../../corpus/passage-record.ts";
 import { DataFormatError, FileError, RetrieverError } from "../../errors.ts";
 import { BudgetSpentError } from "../../shared/budget.ts";
 import { openLineWriter } from "../../shared/line-writer.ts";
@@ -173,6 +175,16 @@ describe("a recording", () => {
     expect((await readFile(file, "utf8")).trim().split("\n")).toHaveLength(2);
     await recorder.close();
     await recorder.close();
+  });
+
+  test("keeps what a corpus may say of a passage, a page 0 too", async () => {
+    const fromFile = JSON.parse(
+      '{"id":"1","text":"red","sourceSpan":{"document":"d","start":0,"end":3,"page":0},"constructor":{"a":1}}',
+    ) as JsonRecord;
+    const index = await buildBm25Index([passageOf(fromFile, "a.jsonl", 1) as Passage]);
+    const answer = await record(index, (recorder) => recorder.retrieve(["red"], 1));
+    const replayed = await (await replayRetriever(file)).retrieve(["red"], 1);
+    expect(JSON.stringify(replayed)).toBe(JSON.stringify(answer));
   });
 
   test("leaves no trace of an aborted call", async () => {
