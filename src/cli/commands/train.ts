@@ -26,7 +26,7 @@ export const trainCommand = defineCommand({
     set: {
       type: "list",
       value: "KEY=VALUE",
-      doc: "Override of the recipe, such as seed=2; repeatable. With --resume: servers, waiting and checkpoints only.",
+      doc: "Override of the recipe, such as seed=2; repeatable. With --resume: servers, waits, checkpoints only.",
     },
     "dry-run": { type: "flag", doc: "Print the recipe with every default filled in, and stop." },
   },
