@@ -137,6 +137,17 @@ describe("the plan of a recipe", () => {
     expect(memoryProblem(tiny(), planMemory(tiny(), smol))).toBeUndefined();
   });
 
+  test("refuses keys and values that one episode may exceed, which would end the run in the middle", () => {
+    const problem = (cacheMemory: string): string | undefined => {
+      const recipe = tiny([`engine.cacheMemory=${cacheMemory}`]);
+      return memoryProblem(recipe, planMemory(recipe, smol));
+    };
+    expect(problem("1MB")).toMatch(
+      /one episode .* take \d+ MB, engine.cacheMemory is 1 MB; raise it to that, or/,
+    );
+    expect(problem("1GB")).toBeUndefined();
+  });
+
   test("refuses what is more than the machine has", () => {
     const recipe = tiny();
     const plan = { ...planMemory(recipe, smol), available: 1e9 };

@@ -6,6 +6,7 @@
 import { klOf } from "../algorithm/options.ts";
 import type { Recipe } from "../config/recipe.ts";
 import type { Stage } from "../config/stage-options.ts";
+import { tokenBytes } from "../engine/cache-budget.ts";
 import { adaptedProjections, adapterShapes, requireRank } from "../engine/lora.ts";
 import {
   bytesGivenBack,
@@ -36,6 +37,9 @@ export interface MemoryPlan {
   readonly copies: number;
   /** The sampler's copies of the weights, keys and values. Every training evaluates, so that every one samples. */
   readonly sampler: number;
+  /** Keys and values of the longest episode that is allowed, and how many there may be at once. */
+  readonly episodeCache: number;
+  readonly cacheMemory: number;
   /** Most that is resident at once: large models are trained and sampled in turns (`bytesGivenBack`). */
   readonly peak: number;
   /** What this machine has. */
@@ -73,7 +77,19 @@ export function planMemory(
   const inTurns = Math.min(sampler, bytesGivenBack(training.memory));
   const peak = programBytes + training.memory.peak + copies + sampler - inTurns;
   const budget = memoryBudget(recipe.engine);
-  return { shape, training, budget, copies, sampler, peak, available: machineMemory() };
+  const episodeCache = time * tokenBytes(model);
+  const { cacheMemory = Number.POSITIVE_INFINITY } = engineOptions(recipe);
+  return {
+    shape,
+    training,
+    budget,
+    copies,
+    sampler,
+    episodeCache,
+    cacheMemory,
+    peak,
+    available: machineMemory(),
+  };
 }
 
 /** Most tokens of a micro-batch: no more than its share of all episodes of a step may have. Rankings and candidate queries come beside those. */
@@ -152,6 +168,8 @@ export function memoryProblem({ engine: named, model }: Recipe, plan: MemoryPlan
   ].join(", ");
   if (!training.fits)
     return `training needs at least ${gigabytes(training.memory.peak)} (${parts}), engine.memoryBudget is ${gigabytes(budget)}; raise it to that, or ${changes}`;
+  if (plan.episodeCache > plan.cacheMemory)
+    return `keys and values of one episode of the longest that are allowed take ${gigabytes(plan.episodeCache)}, engine.cacheMemory is ${gigabytes(plan.cacheMemory)}; raise it to that, or lower environment.maxTurnTokens, maxObservationTokens or maxSearches`;
   if (peak <= available) return undefined;
   return `the recipe needs ${gigabytes(peak)} (training ${gigabytes(training.memory.peak)}: ${parts}; copies ${gigabytes(plan.copies)}; sampling ${gigabytes(plan.sampler)}), this machine has ${gigabytes(available)}; lower engine.memoryBudget or engine.cacheMemory, ${changes}`;
 }
