@@ -72,7 +72,7 @@ describe("models info", () => {
 test("models list shows size, licence and memory of every known model", async () => {
   const { code, stdout } = await runForTest("models", "list");
   expect(code).toBe(0);
-  expect(stdout).toMatch(/smollm2-135m +135 M +269 MB +2\.1 GB +\d+\.\d GB +Apache-2\.0/);
+  expect(stdout).toMatch(/smollm2-135m +135 M +269 MB +1\.7 GB +\d+\.\d GB +Apache-2\.0/);
   const { json } = await runForTest("models", "list", "--json");
   const { models } = json as { models: readonly Record<string, unknown>[] };
   for (const model of models) expect(model.trainingBytes).toBeGreaterThan(model.samplingBytes as number);
