@@ -17,6 +17,7 @@ import { FileError, UsageError } from "../../errors.ts";
 import { type Progress, startProgress } from "../../reporting/progress.ts";
 import { denseFolder } from "../../retrieval/encoder-reference.ts";
 import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
+import type { Bm25Options } from "../../retrieval/lexical/bm25.ts";
 import { exists } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
 import { commandLine } from "../../shared/shell-word.ts";
@@ -167,9 +168,9 @@ function requireUsed(
 async function requireSameIndex(paths: readonly string[], job: Job, io: CommandIo): Promise<Built> {
   const { out, reading } = job;
   const index = await openIndex(out, { storage: "disk" });
-  const { corpusHash, parameters } = index.identity;
+  const { corpusHash, options } = index.parts;
   await index.close();
-  requireSameSettings(job, parameters);
+  requireSameSettings(job, options);
   const hasher = corpusHasher();
   const report = newCorpusReport();
   for await (const passage of readCorpora(paths, { ...reading, report })) {
@@ -184,15 +185,21 @@ async function requireSameIndex(paths: readonly string[], job: Job, io: CommandI
 }
 
 /** What was set must be as the index has it: nothing of it would be used. */
-function requireSameSettings({ out, set, settings }: Job, built: Readonly<Record<string, unknown>>): void {
-  const asked: Readonly<Record<string, unknown>> = settings.lexical;
-  const other = set
-    .map((word) => word.split(/[.=]/, 1)[0] as string)
-    .find((key) => key in asked && canonicalJson(asked[key]) !== canonicalJson(built[key] ?? null));
+function requireSameSettings({ out, set, settings }: Job, built: Bm25Options): void {
+  const asked = settings.lexical;
+  const keys = set.map((word) => word.split(/[.=]/, 1)[0]);
+  const other = (Object.keys(asked) as (keyof Bm25Options)[]).find(
+    (key) => keys.includes(key) && canonicalJson(asked[key]) !== canonicalJson(built[key]),
+  );
   if (other === undefined) return;
   throw new FileError(
-    `${out} exists already and was built with ${other}=${String(built[other] ?? "another value")}; leave out --set ${other}, or choose another folder`,
+    `${out} exists already and was built with ${other}=${valueText(built[other])}; leave out --set ${other}, or choose another folder`,
   );
+}
+
+/** As it can be written behind `=`. */
+function valueText(value: Bm25Options[keyof Bm25Options]): string {
+  return typeof value === "object" ? canonicalJson(value) : String(value);
 }
 
 interface Built {

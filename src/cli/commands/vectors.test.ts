@@ -100,6 +100,26 @@ test("a whole command given again counts what it leaves out, and refuses setting
   expect(again.stderr).toContain("partly.jsonl:2: expected");
 });
 
+test("a whole command given again goes on where it sets what is the default, or options of options", async () => {
+  const line = [
+    "index",
+    at("corpus.jsonl"),
+    "--out",
+    at("set"),
+    "--set",
+    "folding=marks",
+    "--set",
+    "fuzzy.n=4",
+  ];
+  expect(await runForTest(...line)).toMatchObject({ code: 0 });
+  const more = [...line, "--dense", at("e5-small-v2"), "--json"];
+  const other = await runForTest(...more, "--set", "fuzzy.n=3");
+  expect(other).toMatchObject({ code: 1, stderr: expect.stringMatching(/built with fuzzy=\{.*"n":4/) });
+  const folded = await runForTest(...more, "--set", "folding=letters");
+  expect(folded).toMatchObject({ code: 1, stderr: expect.stringContaining("built with folding=marks") });
+  expect(await runForTest(...more)).toMatchObject({ code: 0, json: { passages: 4 } });
+});
+
 test("whose encoder is missing are refused before the corpus is read", async () => {
   const { code, stderr } = await runForTest(
     "index",
