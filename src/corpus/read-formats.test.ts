@@ -218,11 +218,17 @@ describe("tables", () => {
     );
   });
 
-  test("with two columns of one name are refused, since one would hide the other", async () => {
-    for (const header of ["id,text,Text", "id,text,note,note"])
+  test("with two columns of one name are refused where they are read, since one would hide the other", async () => {
+    for (const header of ["id,text,Text", "id,text,ID", "id,title,text,title"])
       await expect(readAs("a.csv", `${header}\n${header.replace("id", "1")}\n`)).rejects.toThrow(
-        /a\.csv:1: expected columns with names of their own, got "(text|note)" twice/,
+        /a\.csv:1: expected columns with names of their own, got "(text|id|title)" twice/,
       );
+    await expect(readAs("a.csv", "id,body,body\n1,a,b\n", { columns: { text: "body" } })).rejects.toThrow(
+      /a\.csv:1: .*got "body" twice/,
+    );
+    expect(await readAs("a.csv", "id,text,note,note\n1,a,x,y\n")).toEqual([
+      { id: "1", title: "", text: "a", extra: { note: "y" } },
+    ]);
     expect(await readAs("b.csv", "id,text,,\n1,a,,\n")).toEqual([{ id: "1", title: "", text: "a" }]);
   });
 

@@ -184,6 +184,14 @@ describe("other files of questions", () => {
     expect((await readQuestions(file)).map(({ text }) => text)).toEqual(["who?"]);
   });
 
+  test("may have two columns of one name, but not of a name that is read", async () => {
+    const file = join(folder, "twice.csv");
+    await writeFile(file, "question,answer,note,note\nwho?,ada,x,y\n");
+    expect((await readQuestions(file)).map(({ goldAnswers }) => goldAnswers)).toEqual([["ada"]]);
+    await writeFile(file, "question,answer,answer\nwho?,ada,bob\n");
+    await expect(readQuestions(file)).rejects.toThrow(/twice\.csv:1: .*got "answer" twice/);
+  });
+
   test("are read from CSV without a header, as Bamboogle is", async () => {
     const file = join(folder, "bamboogle.csv");
     await writeFile(file, '"Who, if any?",,,,ada,,\r\n"Where, ""x""?",,,,[sic] there,,\r\n');

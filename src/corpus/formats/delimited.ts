@@ -13,6 +13,8 @@ import type { ByteSource } from "./open-bytes.ts";
 export interface TableLayout {
   /** A column whose name is empty is left out. */
   readonly columns: readonly string[];
+  /** Names of the columns that are read as something; all others are only kept. */
+  readonly used: readonly string[];
   readonly hasHeader: boolean;
 }
 
@@ -61,12 +63,12 @@ export async function* tableRecords(
   yield batch;
 }
 
-/** Of two columns with one name the second would take the place of the first. */
+/** Of two columns with one name the second would take the place of the first, which matters where it is read. */
 function requireApart(
-  { columns }: TableLayout,
+  { columns, used }: TableLayout,
   place: { readonly path: string; readonly line: number },
 ): void {
-  const twice = columns.find((column, i) => column !== "" && columns.indexOf(column) < i);
+  const twice = columns.find((column, i) => used.includes(column) && columns.indexOf(column) < i);
   if (twice === undefined) return;
   throw new DataFormatError(
     place.path,

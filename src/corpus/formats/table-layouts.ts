@@ -12,10 +12,11 @@ export function passageLayout(keys: PassageKeys): LayoutOf {
   const known = [...keys.id, ...keys.title, ...keys.text];
   return (first, { path, line, delimiter }) => {
     const columns = headerNames(first, known);
-    if (columns.some((column) => keys.text.includes(column))) return { columns, hasHeader: true };
+    if (columns.some((column) => keys.text.includes(column)))
+      return { columns, used: known, hasHeader: true };
     const width = lastFilled(first) + 1;
     const isPlain = delimiter === "\t" && (width === 2 || width === 3) && looksLikeId(first[0]);
-    if (isPlain) return { columns: ["id", "text", "title"].slice(0, width), hasHeader: false };
+    if (isPlain) return { columns: ["id", "text", "title"].slice(0, width), used: known, hasHeader: false };
     throw new DataFormatError(
       path,
       line,
@@ -27,13 +28,20 @@ export function passageLayout(keys: PassageKeys): LayoutOf {
 
 const questionNames = ["question", "query", "text"];
 const answerNames = ["golden_answers", "answers", "answer"];
+/** What `readQuestions` reads in texts; it takes the other columns over as they are. */
+const questionColumns = ["id", "question", ...answerNames, "kind", "data_source"];
+const queryIdNames = ["id", "_id", "qid", "query_id", "query-id"];
 
 /** The layout of a table of questions; without a header the first cell is the question and the next that is filled the answer. */
 export const questionLayout: LayoutOf = (first, { path, line }) => {
   const columns = headerNames(first, [...questionNames, ...answerNames, "id", "_id"]);
   const asked = questionNames.find((name) => columns.includes(name));
   if (asked !== undefined && columns.some((name) => answerNames.includes(name)))
-    return { columns: columns.map((name) => (name === asked ? "question" : name)), hasHeader: true };
+    return {
+      columns: columns.map((name) => (name === asked ? "question" : name)),
+      used: questionColumns,
+      hasHeader: true,
+    };
   const answer = first.findIndex((cell, i) => i > 0 && cell.trim() !== "");
   if (answer < 0 || first[0]?.trim() === "" || lastFilled(first) !== answer)
     throw new DataFormatError(
@@ -42,14 +50,15 @@ export const questionLayout: LayoutOf = (first, { path, line }) => {
       `expected a header with columns "question" and "answer", or rows of a question and its answer, got ${first.map(short).join(", ")}`,
     );
   const roles = first.map((_, i) => (i === 0 ? "question" : i === answer ? "answer" : ""));
-  return { columns: roles, hasHeader: false };
+  return { columns: roles, used: questionColumns, hasHeader: false };
 };
 
 /** The layout of a table of queries: a header, or rows of id and text. */
 export const queryLayout: LayoutOf = (first, { path, line }) => {
-  const columns = headerNames(first, ["id", "_id", "qid", "query_id", ...questionNames]);
-  if (columns.some((name) => questionNames.includes(name))) return { columns, hasHeader: true };
-  if (first.length === 2 && looksLikeId(first[0])) return { columns: ["id", "text"], hasHeader: false };
+  const used = [...queryIdNames, ...questionNames];
+  const columns = headerNames(first, used);
+  if (columns.some((name) => questionNames.includes(name))) return { columns, used, hasHeader: true };
+  if (first.length === 2 && looksLikeId(first[0])) return { columns: ["id", "text"], used, hasHeader: false };
   throw new DataFormatError(
     path,
     line,
