@@ -7,7 +7,7 @@ export async function countTokensBy(
 ): Promise<{ readonly countTokens?: CountTokens }> {
   if (folder === undefined) return {};
   const { readTokenizer } = await import("../tokenizer/tokenizer-file.ts");
-  const tokenizer = await readTokenizer(folder);
+  const tokenizer = await readTokenizer(folder, { idsMayDiffer: true });
   return { countTokens: (text) => tokenizer.encode(text).length };
 }
 

@@ -44,16 +44,25 @@ const modelFormat = z.looseObject({
   added_tokens: z.array(z.looseObject({ id: z.int(), content: z.string() })).default([]),
 });
 
-/** `ends` are all ids that end a text, as far as they are known; `file` is named in errors. Throws `DataFormatError`, or whatever the library throws at a file it cannot read. */
+export interface LibraryReading {
+  /** Named in errors. */
+  readonly file: string;
+  /** All ids that end a text, as far as they are known. */
+  readonly ends?: readonly number[];
+  /** True: a file is read too whose texts get other ids here than from the Rust library, for use of their number alone. */
+  readonly idsMayDiffer?: boolean;
+}
+
+/** Throws `DataFormatError`, or whatever the library throws at a file it cannot read. */
 export function libraryTokenizer(
   json: object,
   config: TokenizerConfig,
-  { file, ends = [] }: { readonly file: string; readonly ends?: readonly number[] },
+  { file, ends = [], idsMayDiffer = false }: LibraryReading,
 ): LibraryFileTokenizer {
   const added = modelFormat.parse(json).added_tokens;
   const open = (model: object): LibraryTokenizer =>
     new LibraryTokenizer(model, { ...config, clean_up_tokenization_spaces: false });
-  requireFaithful(json as Step, file);
+  if (!idsMayDiffer) requireFaithful(json as Step, file);
   const spelt = spellSteps(json);
   const library = open(spelt);
   let careful: LibraryTokenizer | undefined;

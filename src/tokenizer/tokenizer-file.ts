@@ -12,6 +12,7 @@ import { type BytePairTokenizer, createBytePair, endOfText, padding } from "./by
 import {
   configFormat,
   type LibraryFileTokenizer,
+  type LibraryReading,
   libraryTokenizer,
   type TokenizerConfig,
 } from "./library-tokenizer.ts";
@@ -44,16 +45,20 @@ export function tokenizerFiles(tokenizer: WritableTokenizer): LibraryFileTokeniz
 
 /**
  * Reads the tokenizer in `folder`: ours, or any that `@huggingface/tokenizers` can read. `encode` adds nothing to a
- * text. Throws `FileError` or `DataFormatError`.
+ * text. A file that the library reads otherwise than models were trained with is refused, unless `idsMayDiffer`: where the
+ * number of tokens alone is wanted, nearly the same number is good enough. Throws `FileError` or `DataFormatError`.
  */
-export async function readTokenizer(folder: string): Promise<WritableTokenizer> {
+export async function readTokenizer(
+  folder: string,
+  { idsMayDiffer = false }: Pick<LibraryReading, "idsMayDiffer"> = {},
+): Promise<WritableTokenizer> {
   const file = join(folder, modelFile);
   const json = await readJson(file);
   const config = await readConfig(folder);
   const own = ownFormat.safeParse(json);
   if (own.success && isOwnConfig(config)) return fromOwnFormat(own.data);
   try {
-    return libraryTokenizer(json as object, config, { file, ends: await readEnds(folder) });
+    return libraryTokenizer(json as object, config, { file, ends: await readEnds(folder), idsMayDiffer });
   } catch (cause) {
     if (cause instanceof DataFormatError) throw cause;
     throw new DataFormatError(file, undefined, `expected a Hugging Face tokenizer: ${reasonOf(cause)}`, {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runForTest, runWithSignal } from "../../../test/run-cli.ts";
 import { trainBytePair } from "../../tokenizer/byte-pair-training.ts";
-import { writeTokenizer } from "../../tokenizer/tokenizer-file.ts";
+import { readTokenizer, writeTokenizer } from "../../tokenizer/tokenizer-file.ts";
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
@@ -208,6 +208,28 @@ describe("bad input is one line, fails, and leaves what was there untouched", ()
     const without = await runForTest(...line, "--out", at("none"));
     expect(without.code).not.toBe(0);
     expect(without.stderr).toContain("tokenizer");
+  });
+
+  test("tokens are counted by the tokenizers of multilingual encoders too, whose ids models cannot be given", async () => {
+    await mkdir(at("unigram"));
+    const metaspace = { type: "Metaspace", replacement: "\u2581", prepend_scheme: "always", split: true };
+    const scores = { "</s>": 0, "\u2581": -2, a: -1, b: -1, c: -1 };
+    const model = {
+      model: { type: "Unigram", unk_id: 0, vocab: Object.entries(scores) },
+      normalizer: { type: "Precompiled", precompiled_charsmap: "" },
+      pre_tokenizer: metaspace,
+      post_processor: null,
+      decoder: metaspace,
+      added_tokens: [{ id: 0, content: "</s>", special: true }],
+    };
+    await writeFile(at("unigram/tokenizer.json"), JSON.stringify(model));
+    await writeFile(at("unigram/tokenizer_config.json"), JSON.stringify({ eos_token: "</s>" }));
+    await writeFile(at("abc.txt"), "abcabc ".repeat(40));
+    const line = ["index", at("abc.txt"), "--set", "chunk.by=tokens", "--set", "chunk.size=50", "--json"];
+    const cut = await runForTest(...line, "--out", at("abc"), "--tokenizer", at("unigram"));
+    // 280 tokens, at most seven words of seven in a passage.
+    expect(cut).toMatchObject({ code: 0, json: { passages: 6 } });
+    await expect(readTokenizer(at("unigram"))).rejects.toThrow(/Precompiled.* is not supported/);
   });
 
   test("neither a corpus nor a model is a usage error", async () => {
