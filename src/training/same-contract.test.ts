@@ -45,6 +45,18 @@ describe("a run that is resumed", () => {
       "this run began with node v20.20.2, now v22.0.0: its numbers may differ from those that it would have had",
     );
   });
+
+  it("says beside a refusal that the program is another, which may be the cause", () => {
+    const retriever = { ...kept.retriever, indexHash: b };
+    const resume = (now: object) => () => requireSameContract(kept, { ...kept, retriever, ...now }, "runs/a");
+    expect(resume({})).toThrow(/, or train anew into another folder$/);
+    expect(resume({ codeVersion: "0.2.0", node: "v22.0.0" })).toThrow(
+      /began with something else: retriever\.indexHash was a+… and is b+…\. .* into another folder\. It also began with codeVersion 0\.1\.0, now 0\.2\.0, node v20\.20\.2, now v22\.0\.0: another version of Forager may be the cause, and the one that it began with then goes on$/,
+    );
+    expect(resume({ node: "v22.0.0" })).toThrow(
+      /It also began with node v20\.20\.2, now v22\.0\.0: another version of Node\.js may be/,
+    );
+  });
 });
 
 test("servers and models may lie elsewhere, where what they say of themselves is the same", () => {
@@ -66,4 +78,54 @@ test("servers and models may lie elsewhere, where what they say of themselves is
   expect(() =>
     requireSameContract(remote("http://a", {}), remote("http://a", { indexHash: b }), "r"),
   ).toThrow("retriever.indexHash");
+});
+
+describe("models that are not trained", () => {
+  const retriever = (reranker: string, indexHash: string) => ({
+    retriever: { ...kept.retriever, indexHash, parameters: { k1: 1.2, reranker } },
+  });
+
+  it("a reranker may lie elsewhere, known by its hash in that of the index", () => {
+    const before = { ...kept, ...retriever("/a/reranker", a) };
+    expect(
+      requireSameContract(before, { ...kept, ...retriever("/b/reranker", a) }, "runs/a"),
+    ).toBeUndefined();
+    expect(() => requireSameContract(before, { ...kept, ...retriever("/b/reranker", b) }, "runs/a")).toThrow(
+      "retriever.indexHash was",
+    );
+  });
+
+  const generator = (model: string, judge: string) => ({ generator: { type: "embedded", model, judge } });
+  const judge = (model: string) => ({ answerJudge: { judge: model, judgeRule: "exactMatch" } });
+  const served = (model: string, at: string) => judge(`openai chat ${model} at ${at}`);
+
+  it.each([
+    ["generator.model /a/m, now /b/m", generator("/a/m", "exactMatch"), generator("/b/m", "exactMatch")],
+    [
+      "generator.judge embedded /a/j, now embedded /b/j",
+      generator("/a/m", "embedded /a/j"),
+      generator("/a/m", "embedded /b/j"),
+    ],
+    ["answerJudge.judge embedded /a/j, now embedded /b/j", judge("embedded /a/j"), judge("embedded /b/j")],
+    [
+      "answerJudge.judge openai chat m at http://a, now openai chat m at http://b",
+      served("m", "http://a"),
+      served("m", "http://b"),
+    ],
+  ])("one without a hash may lie elsewhere, which is said: %s", (said, before, now) => {
+    expect(requireSameContract({ ...kept, ...before }, { ...kept, ...now }, "runs/a")).toBe(
+      `this run began with ${said}: its numbers may differ from those that it would have had, and no hash tells whether a model that lies elsewhere is the same`,
+    );
+  });
+
+  it.each([
+    ["generator.model", generator("smollm2-135m", "exactMatch"), generator("hf:a/b", "exactMatch")],
+    ["generator.judge", generator("/a/m", "exactMatch"), generator("/a/m", "embedded /a/j")],
+    ["answerJudge.judge", served("m", "http://a"), served("n", "http://a")],
+    ["answerJudge.judge", judge("embedded /a/j"), served("m", "http://a")],
+  ])("%s may not be another one", (key, before, now) => {
+    expect(() => requireSameContract({ ...kept, ...before }, { ...kept, ...now }, "runs/a")).toThrow(
+      `began with something else: ${key} was `,
+    );
+  });
 });
