@@ -1,7 +1,8 @@
 /**
  * AdamW (Loshchilov & Hutter, 2019): the gradient's norm, clipping, both moments, bias correction and decoupled decay,
- * in place and on all threads. One loop reads and writes each number once and needs no further memory; as a graph of
- * element-wise operators the same took three times as long and copies of the largest tensors.
+ * in place, on all threads where the moments are in memory. One loop reads and writes each number once and needs no
+ * further memory; as a graph of element-wise operators the same took three times as long and copies of the largest
+ * tensors.
  */
 import { type LoopWork, runLoop } from "../shared/loop-threads.ts";
 import type { VectorLoop } from "../shared/vector-loop.ts";

@@ -40,7 +40,8 @@ export function samplerBytes(
 ): number {
   const { width, heads, feedForward, vocabularySize } = model;
   const cache = Math.min(cacheMemory, tokenBytes(model) * slots * tokens);
-  const logits = 2 * slots * vocabularySize;
+  // Log-probabilities, and what their masses by blocks are made of.
+  const logits = 4 * slots * vocabularySize;
   const perToken = 4 * width + 3 * feedForward + 2 * heads * tokens;
   const run = Math.max(slots, Math.min(prefillTokens, tokens)) * perToken;
   return Math.round(packedBytes[weights] * parameterCount(model)) + cache + floatBytes * (logits + run);

@@ -38,7 +38,7 @@ export class Optimizer {
 
   /** One update of the parameters, after which the gradients are 0. Throws as `adamStep` does. */
   async step(options: AdamOptions): Promise<StepReport> {
-    this.#requireWhole();
+    this.requireWhole();
     this.#state ??= { step: 0, moments: await this.#createMoments(this.#parameters) };
     this.#isTorn = true;
     const trained = { parameters: this.#parameters, gradients: this.gradients, state: this.#state };
@@ -60,7 +60,7 @@ export class Optimizer {
 
   /** Writes the state, if there is one, into an existing folder. Throws `EngineError` after a step that failed half way. */
   async save(folder: string): Promise<void> {
-    this.#requireWhole();
+    this.requireWhole();
     if (this.#state) await writeOptimizer(folder, this.#state);
   }
 
@@ -81,7 +81,8 @@ export class Optimizer {
     await this.reset();
   }
 
-  #requireWhole(): void {
+  /** Throws `EngineError` after a step that failed half way, until a whole state replaces it. */
+  requireWhole(): void {
     if (this.#isTorn)
       throw new EngineError(
         "a step of the optimiser failed half way, so that its weights are of no use; go on from the newest checkpoint",

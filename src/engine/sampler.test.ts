@@ -155,6 +155,25 @@ describe("the masses of blocks", () => {
     expect(same).toBeGreaterThan(1990);
   });
 
+  test("that are no numbers, or all vanish, choose what is chosen without them", () => {
+    const none = new Float32Array(size / blockTokens).fill(Number.NaN);
+    const options = { temperature: 1, topK: 0, topP: 1 };
+    for (const value of [Number.NaN, Number.NEGATIVE_INFINITY]) {
+      const logprobs = new Float32Array(size - 70).fill(value);
+      const without = sampleToken(logprobs, options, random(1, "draw"));
+      expect(sampleToken(logprobs, options, random(1, "draw"), none)).toBe(without);
+      expect(
+        sampleToken(
+          logprobs,
+          options,
+          random(1, "draw"),
+          none.map(() => 0),
+        ),
+      ).toBe(without);
+      expect(without).toBeLessThan(logprobs.length);
+    }
+  });
+
   test("are not made for a small vocabulary, nor for one that is not made of whole blocks", async () => {
     for (const odd of [512, 5000]) {
       const vocabulary = new BlockMasses(odd, 1);

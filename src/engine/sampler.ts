@@ -23,8 +23,12 @@ export function sampleToken(
 ): number {
   if (options.temperature === 0) return mostLikely(logprobs);
   if (!isUnfiltered(options)) return sampleFiltered(logprobs, options, chance);
-  if (masses)
-    return sampleBlocks(logprobs, masses, { temperature: options.temperature, point: chance.next() });
+  const total = masses?.reduce((sum, mass) => sum + mass, 0) ?? 0;
+  // Log-probabilities that are no numbers, or a temperature at which all vanish, have no blocks to walk along.
+  if (masses && total > 0 && total < Number.POSITIVE_INFINITY) {
+    const { temperature } = options;
+    return sampleBlocks(logprobs, masses, { temperature, excess: chance.next() * total });
+  }
   return sampleAll(logprobs, options.temperature, chance);
 }
 
@@ -33,15 +37,13 @@ export function isUnfiltered({ temperature, topK, topP }: Filter): boolean {
   return temperature > 0 && topK === 0 && topP === 1;
 }
 
-/** Walks along blocks to `point` of their masses together, then through the block that it lies in. */
+/** Walks along blocks as far as `excess` of their masses, then through the block in which that lies. */
 function sampleBlocks(
   logprobs: Float32Array,
   masses: Float32Array,
-  { temperature, point }: { readonly temperature: number; readonly point: number },
+  { temperature, excess: whole }: { readonly temperature: number; readonly excess: number },
 ): number {
-  let total = 0;
-  for (const mass of masses) total += mass;
-  let excess = point * total;
+  let excess = whole;
   let block = 0;
   let lastPossible = 0;
   for (; block < masses.length; block++) {

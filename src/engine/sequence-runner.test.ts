@@ -69,12 +69,13 @@ describe("training in pieces", () => {
     async (variant) => {
       const changed = { ...model, ...variant };
       const own = initializeParameters(changed, 4);
-      const data = [...batch, ...groupsOf(2, { prompt: 17, lengths: [40, 42] })];
+      const long = [192, 193, 256].map((length, seed) => randomDatum(length, seed));
+      const data = [...batch, ...long, ...groupsOf(2, { prompt: 170, lengths: [200, 210] })];
       const [kept, again] = await Promise.all(
         [true, false].map(async (keepsAttention) => {
           const runner = new SequenceRunner(
             { model: changed },
-            { threads: 1, tokenBudget: 1000, keepsAttention },
+            { threads: 1, tokenBudget: 3000, keepsAttention },
           );
           const gradients = zerosLike(own);
           const report = await runner.forwardBackward(own, data, { loss, gradients });

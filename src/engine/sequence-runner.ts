@@ -170,7 +170,12 @@ export class SequenceRunner {
       sum.sharedTokens += shared;
       scatter(report.values, work.places, { microBatch, rows: values });
     });
-    for (const own of this.#lanes.slice(1)) await own.gradients.moveInto(gradients, this.#options.threads);
+    try {
+      for (const own of this.#lanes.slice(1)) await own.gradients.moveInto(gradients, this.#options.threads);
+    } catch (error) {
+      for (const own of this.#lanes) own.gradients.clear();
+      throw error;
+    }
     const total = (key: "loss" | "paddedTokens" | "sharedTokens"): number =>
       sums.reduce((all, sum) => all + sum[key], 0);
     const sharedTokens = total("sharedTokens");

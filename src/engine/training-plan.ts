@@ -16,6 +16,8 @@ const mostLargeLanes = 2;
 /** Most tokens of a micro-batch of a small model, and most micro-batches at once. */
 const laneTokens = 512;
 const mostLanes = 4;
+/** Of the budget, what training may take with attention kept: it gains little, and a run needs memory beside training. */
+const shareWithAttention = 2 / 3;
 
 export interface MemoryLimits {
   /** Bytes that training may take; absent: no limit. */
@@ -56,7 +58,9 @@ export function planTraining(shape: TrainedShape, limits: MemoryLimits): Trainin
   ): TrainingPlan => {
     const tokens = Math.max(tokenBudget, time);
     const memory = trainingMemory(shape, { tokens, time, keptLayers, ...way });
-    return { tokenBudget, keptLayers, ...way, memory, fits: memory.peak <= memoryBudget };
+    const isExtra = way.keepsAttention && !way.inOneRun;
+    const limit = isExtra ? shareWithAttention * memoryBudget : memoryBudget;
+    return { tokenBudget, keptLayers, ...way, memory, fits: memory.peak <= limit };
   };
   const budgets = limits.tokenBudget === undefined ? tokenBudgets(time, 1) : [limits.tokenBudget];
   // No more than may stay while the model is sampled: a large model gains less by it than taking turns would cost.

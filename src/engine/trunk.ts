@@ -1,7 +1,8 @@
 /**
  * The trunk of the network: embedding and decoder layers over whole sequences, one call of a session for each layer.
  * Hidden states between layers are kept for the way back; of the inside of a layer either what is dear to compute
- * again (`layer-graphs.ts`), attention included where that is wanted, or, beyond the first `keptLayers` layers, nothing: those run again on the way back.
+ * again (`layer-graphs.ts`), attention included where that is wanted, or, beyond the first `keptLayers` layers, nothing:
+ * those run again on the way back.
  */
 import { Activations } from "./activations.ts";
 import { accumulatorPrefix } from "./differentiate.ts";

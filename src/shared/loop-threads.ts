@@ -68,8 +68,8 @@ export function takePieces(
 }
 
 /**
- * Does `work` while the caller of the loop waits for this thread; nothing where all pieces are taken already. A thread that
- * starts late is thus never waited for, and reads no array that may be gone.
+ * Does `work` while the caller of the loop waits for this thread; nothing where all pieces are taken already, so that a
+ * thread that starts late reads no array that may be gone.
  */
 export function whileAwaited({ counts, sums }: SharedProgress, work: () => void): void {
   Atomics.add(counts, atWork, 1);
@@ -85,6 +85,9 @@ function piecesOf(length: number): number {
 }
 
 const compiledLoops = new WeakMap<object, CompiledLoop<string, string>>();
+const heldWorks = new Set<unknown>();
+/** More threads would wait for memory, and each is a copy of the program's runtime. */
+const mostOthers = 7;
 
 /**
  * Runs a loop over all works, in place, with so many threads at most; returns the sum of its `squares` over all works. Throws
@@ -105,10 +108,16 @@ export async function runLoop<Array extends string, Scalar extends string>(
     sums: new Float64Array(new SharedArrayBuffer(pieces * Float64Array.BYTES_PER_ELEMENT)),
   };
   const isLarge = lengths.reduce((sum, length) => sum + length, 0) >= numbersForOne;
-  const others = isLarge ? LoopThreads.get(threads - 1) : undefined;
-  others?.help({ loop, lengths, shared, ...forOthers(loop, works) });
-  takePieces(compiled, works, shared);
-  await others?.waitFor(shared);
+  const others = isLarge ? LoopThreads.get(Math.min(mostOthers, threads - 1)) : undefined;
+  // Other threads know the arrays by their addresses alone.
+  heldWorks.add(works);
+  try {
+    others?.help({ loop, lengths, shared, ...forOthers(loop, works) });
+    takePieces(compiled, works, shared);
+    await others?.waitFor(shared);
+  } finally {
+    heldWorks.delete(works);
+  }
   return shared.sums.reduce((sum, part) => sum + part, 0);
 }
 
@@ -120,13 +129,27 @@ function forOthers<Array extends string>(
   return { addresses: BigUint64Array.from(addresses), scalars: works.map(({ scalars }) => scalars) };
 }
 
+function startWorker(): Worker {
+  try {
+    return startThread("loop-worker", import.meta.url, undefined);
+  } catch (cause) {
+    throw new EngineError(
+      `the system gives no thread to compute with: ${(cause as Error).message}; set engine.threads to 1, or end other programs`,
+      { cause },
+    );
+  }
+}
+
 /** The other threads of this process, which start at the first call that wants them and keep no process alive. */
 class LoopThreads {
   static #current: LoopThreads | undefined;
   readonly #workers: Worker[] = [];
   readonly #listeners = new Set<Listener>();
   #failure: EngineError | undefined;
+  /** After a failure: none of them runs any more. */
+  #isEnded = false;
 
+  /** Throws `EngineError` where the system gives no thread. */
   static get(count: number): LoopThreads | undefined {
     if (count < 1) return undefined;
     let threads = LoopThreads.#current;
@@ -150,7 +173,7 @@ class LoopThreads {
 
   #grow(count: number): void {
     while (this.#workers.length < count) {
-      const worker = startThread("loop-worker", import.meta.url, undefined);
+      const worker = startWorker();
       worker.on("message", () => this.#tell(({ resolve }) => resolve()));
       worker.on("error", (cause) => this.#fail(`failed: ${cause.message}`, cause));
       worker.on("exit", (code) => this.#fail(`ended with code ${code}`));
@@ -163,7 +186,7 @@ class LoopThreads {
     for (const worker of this.#workers) worker.ref();
     try {
       await new Promise<void>((resolve, reject) => {
-        if (this.#failure) reject(this.#failure);
+        if (this.#failure && this.#isEnded) reject(this.#failure);
         else this.#listeners.add({ resolve, reject });
       });
     } finally {
@@ -171,10 +194,15 @@ class LoopThreads {
     }
   }
 
+  /** Calls that cannot end are told when no thread can write into their arrays any more. */
   #fail(what: string, cause?: unknown): void {
-    this.#failure ??= new EngineError(`a thread that computes with the others ${what}`, { cause });
-    const failure = this.#failure;
-    this.#tell(({ reject }) => reject(failure));
+    if (this.#failure) return;
+    const failure = new EngineError(`a thread that computes with the others ${what}`, { cause });
+    this.#failure = failure;
+    void Promise.allSettled(this.#workers.map((worker) => worker.terminate())).then(() => {
+      this.#isEnded = true;
+      this.#tell(({ reject }) => reject(failure));
+    });
   }
 
   #tell(tell: (listener: Listener) => void): void {

@@ -8,7 +8,7 @@ import { type CompiledLoop, compileVectorLoop } from "./vector-loop.ts";
 assert(parentPort !== null, "the file of a worker runs in a worker");
 const port = parentPort;
 const compiledLoops = new Map<string, CompiledLoop<string, string>>();
-/** Of the call before, which is mostly over the same arrays. */
+/** Of the call before, which may be over some of the same arrays. */
 let views = new Map<string, Float32Array>();
 
 port.on("message", (call: LoopCall) => {

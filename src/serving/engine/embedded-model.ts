@@ -46,6 +46,7 @@ export class EmbeddedModel implements TrainedModel {
 
   /** Unlike `Engine.forwardBackward` it computes the log-probabilities of weightless targets too, as the protocol has it. */
   async forwardBackward(batch: readonly Datum[], loss: Loss): Promise<LossSum> {
+    this.#optimizer.requireWhole();
     const { run, weights } = this.#parts;
     const { model } = weights.adapted;
     const reading = {
@@ -77,10 +78,12 @@ export class EmbeddedModel implements TrainedModel {
   }
 
   async snapshot(): Promise<Sampler> {
+    this.#optimizer.requireWhole();
     return this.#parts.snapshot();
   }
 
   async save(folder: string): Promise<void> {
+    this.#optimizer.requireWhole();
     await this.#parts.save(folder);
     await this.#optimizer.save(folder);
   }
