@@ -3,6 +3,7 @@
  * only the rows it needs, and those in pieces, so that a matrix over the whole vocabulary never exists for a whole
  * batch. It knows nothing of the layers; a critic's is another head over the same ones.
  */
+import { assert } from "../errors.ts";
 import { accumulate, accumulatorPrefix, differentiate } from "./differentiate.ts";
 import { type ElementType, Graph, type Tensor } from "./graph.ts";
 import type { LossNodes } from "./loss-graph.ts";
@@ -220,8 +221,12 @@ async function createHeadGraph(
   const declared = new Map<string, { readonly part: ParameterPart; readonly tensor: Tensor }>();
   const declare = (part: ParameterPart, isTrained: boolean): Tensor => {
     const { name, shape } = part;
-    const tensor =
-      declared.get(name)?.tensor ?? (isTrained ? graph.parameter(name, shape) : graph.input(name, shape));
+    const known = declared.get(name)?.tensor;
+    assert(
+      known === undefined || known.requiresGradient === isTrained,
+      `a head reads ${name} whole and in parts, so that some of its gradient would be lost`,
+    );
+    const tensor = known ?? (isTrained ? graph.parameter(name, shape) : graph.input(name, shape));
     declared.set(name, { part, tensor });
     return tensor;
   };
