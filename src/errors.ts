@@ -64,10 +64,10 @@ export class PolicyError extends ForagerError {
 /**
  * What went wrong with an engine elsewhere, for who decides by it: `rejected` the server refuses the request; `unauthorized`
  * key or account; `conflict` a number or name was used for something else; `gone` the server does not know the session,
- * model or result any more; `unreachable` no answer for too long; `failed` the server says that it failed; `lost` nobody
- * knows whether a request was carried out, and repeating it could train twice; `malformed` an answer of another form,
- * numbers that are none among it; `slow` a result that did not come in time; `stale` the weights moved on; `unsupported`
- * this engine cannot do it.
+ * model or result any more; `unreachable` no answer for too long; `failed` the server says that it failed, or computing on
+ * this machine did; `lost` nobody knows whether a request was carried out, and repeating it could train twice; `malformed`
+ * an answer of another form, numbers that are none among it; `slow` a result that did not come in time; `stale` the weights
+ * moved on; `unsupported` this engine cannot do it.
  */
 export type EngineErrorKind =
   | "rejected"

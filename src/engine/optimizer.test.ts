@@ -63,6 +63,8 @@ test("weights of a step that failed half way are neither saved nor trained on; a
   expect(trained.get("b")?.data[0]).toBe(4);
   await expect(optimizer.save(folder)).rejects.toThrow(EngineError);
   await expect(optimizer.step(options)).rejects.toThrow("failed half way");
+  // The run goes on from its newest checkpoint.
+  await expect(optimizer.step(options)).rejects.toMatchObject({ kind: "failed" });
   await optimizer.replace(await optimizer.read(folder));
   await optimizer.save(folder);
 });

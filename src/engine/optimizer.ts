@@ -86,6 +86,7 @@ export class Optimizer {
     if (this.#isTorn)
       throw new EngineError(
         "a step of the optimiser failed half way, so that its weights are of no use; go on from the newest checkpoint",
+        { kind: "failed" },
       );
   }
 }

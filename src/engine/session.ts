@@ -46,7 +46,7 @@ export class Session {
     try {
       return await this.#session.run(feeds, wanted, into);
     } catch (cause) {
-      throw new EngineError(`ONNX Runtime failed: ${(cause as Error).message}`, { cause });
+      throw new EngineError(`ONNX Runtime failed: ${(cause as Error).message}`, { cause, kind: "failed" });
     }
   }
 

@@ -71,7 +71,10 @@ test("a thread that ends at a piece fails the call, and the next call has anothe
   const callUntilTaken = async () => {
     for (;;) await call();
   };
-  await expect(callUntilTaken()).rejects.toThrow("a thread that computes with the others ended with code 3");
+  await expect(callUntilTaken()).rejects.toMatchObject({
+    message: "a thread that computes with the others ended with code 3",
+    kind: "failed",
+  });
   expect(await call()).toBe(await runLoop(loop, works(), 1));
   expect(start).toHaveBeenCalledTimes(2);
 });

@@ -135,7 +135,7 @@ function startWorker(): Worker {
   } catch (cause) {
     throw new EngineError(
       `the system gives no thread to compute with: ${(cause as Error).message}; set engine.threads to 1, or end other programs`,
-      { cause },
+      { cause, kind: "failed" },
     );
   }
 }
@@ -197,7 +197,10 @@ class LoopThreads {
   /** Calls that cannot end are told when no thread can write into their arrays any more. */
   #fail(what: string, cause?: unknown): void {
     if (this.#failure) return;
-    const failure = new EngineError(`a thread that computes with the others ${what}`, { cause });
+    const failure = new EngineError(`a thread that computes with the others ${what}`, {
+      cause,
+      kind: "failed",
+    });
     this.#failure = failure;
     void Promise.allSettled(this.#workers.map((worker) => worker.terminate())).then(() => {
       this.#isEnded = true;
