@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ConfigError, FileError, RetrieverError, TrainingError } from "../errors.ts";
+import { ConfigError, EngineError, FileError, RetrieverError, TrainingError } from "../errors.ts";
 import { resumeCommand, tellHowToGoOn } from "./go-on.ts";
 
 test("what the world can mend is told with the command that goes on, ready to paste", () => {
@@ -10,6 +10,24 @@ test("what the world can mend is told with the command that goes on, ready to pa
     /run again; the run is kept and then goes on with: npx forager train --resume runs\/a$/,
   );
 });
+
+test.each(["unauthorized", "conflict", "gone", "unreachable", "failed", "lost", "slow", "stale"] as const)(
+  "an engine whose trouble passes (%s) is told how it goes on",
+  (kind) => {
+    const error = new EngineError("the server is away", { kind });
+    tellHowToGoOn(error, "runs/a");
+    expect(error.message).toMatch(/away; the run is kept and then goes on with: npx forager train --resume /);
+  },
+);
+
+test.each(["unsupported", "rejected", "malformed"] as const)(
+  "an engine that would do the same again (%s) promises nothing",
+  (kind) => {
+    const error = new EngineError("the engine cannot do it", { kind });
+    tellHowToGoOn(error, "runs/a");
+    expect(error.message).toBe("the engine cannot do it");
+  },
+);
 
 test("what says it already, a collapse, a recipe that cannot work and a defect of ours are left as they are", () => {
   const others = [
