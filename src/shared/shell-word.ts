@@ -5,6 +5,7 @@ export function commandLine(...words: readonly string[]): string {
   return ["npx", "forager", ...words.map(shellWord)].join(" ");
 }
 
-function shellWord(text: string): string {
+/** One word of a command line, quoted for a POSIX shell where it needs it. */
+export function shellWord(text: string): string {
   return /^[\w./:=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -167,22 +167,22 @@ describe("train", () => {
     const [warmUp, ...rest] = recipe.stages as [SupervisedStage, ...Stage[]];
     const schedule = { ...warmUp.schedule, learningRate: 1e30 };
     const wild = { ...recipe, stages: [{ ...warmUp, schedule }, ...rest] };
-    const error = await run("wild", wild).then(
+    const error = await run("wild run", wild).then(
       () => expect.fail("a training without numbers went on"),
       (reason: unknown) => reason as Error,
     );
     expect(error).toBeInstanceOf(TrainingError);
     expect(error.message).toMatch(/^training stopped in step \d of warm-up: .* no number any more/);
-    const [, checkpoint = ""] = /The last good checkpoint is (\S+);/.exec(error.message) ?? [];
+    const [, checkpoint = ""] = /The last good checkpoint is ([^;]+);/.exec(error.message) ?? [];
     expect(await readdir(checkpoint)).toContain("model.safetensors");
-    expect(error.message).toContain(`a lower learning rate (--set model=${checkpoint}), see `);
+    expect(error.message).toContain(`a lower learning rate (--set 'model=${checkpoint}'), see `);
     // Who comes back later sees the report, not the terminal.
-    expect(await readFile(join(folder, "wild", "report.html"), "utf8")).toMatch(
+    expect(await readFile(join(folder, "wild run", "report.html"), "utf8")).toMatch(
       /The training stopped in step \d of warm-up: .* no number any more .* The last good checkpoint is /,
     );
-    expect((await metricsOf("wild")).at(-1)?.["gradient/norm"]).toBeNaN();
+    expect((await metricsOf("wild run")).at(-1)?.["gradient/norm"]).toBeNaN();
     // One step at this rate ruins the weights, which shows in the next; good are those before it.
-    expect(checkpoint).toBe(join(folder, "wild", "checkpoints", "0"));
+    expect(checkpoint).toBe(join(folder, "wild run", "checkpoints", "0"));
   });
 
   it("neither trains nor evaluates again when it is resumed after its end", async () => {
@@ -211,13 +211,13 @@ describe("train", () => {
     );
     await run("own-run", own);
     await rm(join(folder, "own-run", "checkpoints", "4"), { recursive: true });
-    const before = await readFile(join(folder, "own-run", "metrics.jsonl"), "utf8");
+    const before = await stateOf("own-run");
     const lines = (await readFile(join(data, "corpus.jsonl"), "utf8")).trim().split("\n");
     await writeFile(join(data, "corpus.jsonl"), `${[...lines.slice(1), lines[0]].join("\n")}\n`);
     await expect(run("own-run", own, { resume: true })).rejects.toThrow(
       /began with something else: retriever\.\w+Hash was/,
     );
-    expect(await readFile(join(folder, "own-run", "metrics.jsonl"), "utf8")).toBe(before);
+    expect(await stateOf("own-run")).toEqual(before);
     expect(await (await RunFolder.open(join(folder, "own-run"))).isBeingWritten()).toBe(false);
   });
 
@@ -229,6 +229,8 @@ describe("train", () => {
     await run("cut", recipe, { resume: true });
     for (const part of ["data", "index"])
       expect(await readdir(join(cut, part))).toEqual(await readdir(join(folder, "whole", part)));
+    for (const file of ["data/test.jsonl", "index/index.json"])
+      expect(await readFile(join(cut, file))).toEqual(await readFile(join(folder, "whole", file)));
   });
 
   it("refuses a folder that exists and leaves it as it was", async () => {
@@ -244,6 +246,16 @@ function run(name: string, what: Recipe, options?: RunOptions): Promise<Training
 
 function metricsOf(name: string): Promise<MetricRow[]> {
   return metricsIn(join(folder, name));
+}
+
+/** What a run that is not gone on with keeps as it is. */
+async function stateOf(name: string): Promise<object> {
+  const read = (file: string): Promise<string> => readFile(join(folder, name, file), "utf8");
+  return {
+    metrics: await read("metrics.jsonl"),
+    contract: await read("contract.json"),
+    checkpoints: await readdir(join(folder, name, "checkpoints")),
+  };
 }
 
 async function evaluationsOf(name: string): Promise<object[]> {

@@ -12,6 +12,7 @@ import { TrainingError } from "../errors.ts";
 import type { MetricRow } from "../reporting/metric-row.ts";
 import { writeReport } from "../reporting/report/write-report.ts";
 import { writeStop } from "../reporting/stop-record.ts";
+import { shellWord } from "../shared/shell-word.ts";
 import { EngineMetrics } from "./engine-metrics.ts";
 import { tellHowToGoOn } from "./go-on.ts";
 import { bestStep, judgeHealth } from "./health.ts";
@@ -242,7 +243,8 @@ export class Training {
     await run.appendMetrics(row);
     const checkpoint = await this.#checkpoints.lastGood();
     await writeStop(run.path, { stage: stage.name, step: row.step, reason: verdict.reason, checkpoint });
-    const how = engine.type === "embedded" && engine.lora === undefined ? ` (--set model=${checkpoint})` : "";
+    const isWhole = engine.type === "embedded" && engine.lora === undefined;
+    const how = isWhole ? ` (--set ${shellWord(`model=${checkpoint}`)})` : "";
     throw new TrainingError(
       `training stopped in step ${row.step} of ${stage.name}: ${verdict.reason}. The last good checkpoint is ${checkpoint}; start from it with a lower learning rate${how}, see ${run.reportPath}`,
     );
