@@ -100,7 +100,7 @@ test("a whole command given again counts what it leaves out, and refuses setting
   expect(again.stderr).toContain("partly.jsonl:2: expected");
 });
 
-test("a whole command given again goes on where it sets what is the default, or options of options", async () => {
+test("a whole command given again goes on with the options that the index has, whichever they are", async () => {
   const line = [
     "index",
     at("corpus.jsonl"),
