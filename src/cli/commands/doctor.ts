@@ -12,7 +12,7 @@ import { createEngine, isEmbedded } from "../../training/open-engine.ts";
 import { loadData } from "../../training/setup.ts";
 import { processWorld } from "../../training/world.ts";
 import { type CommandIo, defineCommand } from "../command.ts";
-import { type Check, type DataPatient, type Patient, spread } from "../doctor/check.ts";
+import { type Check, costlyEpisodes, type DataPatient, type Patient, spread } from "../doctor/check.ts";
 import { checkQuestions, checkRecall } from "../doctor/data-checks.ts";
 import { checkDemonstrations } from "../doctor/demonstration-check.ts";
 import { doctorOfEngine, engineFlags } from "../doctor/engine-probe.ts";
@@ -99,7 +99,7 @@ async function examineData(patient: DataPatient, add: Add): Promise<void> {
 
 async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<void> {
   const { engine } = patient;
-  if (!isEmbedded(engine)) return await examineRemote(patient, add);
+  if (!isEmbedded(engine)) return await examineRemote(patient, add, io);
   const { parameterCount, trainableParameterCount, tokenizer } = engine;
   const millions = (count: number): string => `${(count / 1e6).toFixed(2)} M`;
   const trained =
@@ -112,41 +112,51 @@ async function examineModel(patient: Patient, add: Add, io: CommandIo): Promise<
   add(checkTags(patient));
   const context = await checkContext(patient);
   add(context);
-  if (context.ok) await examineEpisodes(patient, add);
   const memory = await attempt("memory", add, () => checkMemory({ ...patient, engine }, io));
+  if (context.ok) await examineEpisodes(patient, { add, io, hasRoom: memory?.ok === true });
   if (memory !== undefined) add(memory);
   io.signal.throwIfAborted();
   if (!memory?.ok) return;
   const speed = await measureSpeed({ ...patient, engine }, io.progress.now);
-  const size = await attempt("time", add, () => episodeSize(patient));
+  const size = await attempt("time", add, () => episodeSize(patient, io.signal));
   if (size !== undefined) add(checkTime(patient, speed, size));
 }
 
 /** The server was probed when it was opened; memory and time are its own. */
-async function examineRemote(patient: Patient, add: Add): Promise<void> {
+async function examineRemote(patient: Patient, add: Add, io: CommandIo): Promise<void> {
   const { engine } = patient;
   const detail = `${JSON.stringify(engine.describe?.())}, ${engine.tokenizer.vocabularySize} tokens, context ${engine.contextLength}`;
   add({ name: "model", ok: true, detail });
   add(checkTags(patient));
   const context = await checkContext(patient);
   add(context);
-  if (context.ok) await examineEpisodes(patient, add);
+  if (context.ok) await examineEpisodes(patient, { add, io, hasRoom: true });
 }
 
-async function examineEpisodes(patient: Patient, add: Add): Promise<void> {
-  const shown = await attempt("demonstrations", add, () => checkDemonstrations(patient));
+interface EpisodeSetting {
+  readonly add: Add;
+  readonly io: CommandIo;
+  /** Whether the models of the recipe fit into memory together. */
+  readonly hasRoom: boolean;
+}
+
+async function examineEpisodes(patient: Patient, { add, io, hasRoom }: EpisodeSetting): Promise<void> {
+  const { ranker } = patient.recipe;
+  const canPlay = hasRoom || ranker?.type !== "generative" || ranker.weights === "shared";
+  const play = () => checkDemonstrations(patient, io);
+  const shown = canPlay ? await attempt("demonstrations", add, play) : undefined;
   if (shown !== undefined) add(shown);
   add(await checkReward(patient));
 }
 
 /** The mean of demonstrations, where the questions have plans; else half of the longest episode. */
-async function episodeSize({ recipe, data, engine }: Patient): Promise<EpisodeSize> {
+async function episodeSize({ recipe, data, engine }: Patient, signal: AbortSignal): Promise<EpisodeSize> {
   const { environment } = recipe;
-  const { retriever, train } = data;
+  const { retriever, train, passages } = data;
   const taught = recipe.stages.find((stage) => stage.type === "supervised")?.teacher;
   const teacher =
     taught?.type === "goldPassages" ? taught : ({ type: "plan", patience: 1, redundancy: 0 } as const);
-  const planned = spread(train, 32).filter(
+  const planned = spread(train, passages === undefined ? costlyEpisodes : 32).filter(
     ({ plan = [], goldPassages }) => (teacher.type === "plan" ? plan : goldPassages).length > 0,
   );
   const { mode, maxTurnTokens, maxObservationTokens } = environment;
@@ -154,7 +164,7 @@ async function episodeSize({ recipe, data, engine }: Patient): Promise<EpisodeSi
   const requests = planned.map((question) => ({ question, group: question.id, sample: 0, seed: 0 }));
   const { tokenizer, contextLength } = engine;
   const titles = goldTitles(data);
-  const setting = { retriever, environment, tokenizer, contextLength, titles };
+  const setting = { retriever, environment, tokenizer, contextLength, titles, signal };
   const { trajectories: shown } = await demonstrate(requests, setting, teacher);
   if (shown.length === 0) {
     const policyTokens = (maxTurnTokens * (maxSearches + 1)) / 2;

@@ -37,6 +37,9 @@ export const sampleSize = 200;
 /** Fewer where the passages are elsewhere, since each query may cost time and money there. */
 export const remoteSampleSize = 50;
 
+/** Episodes that are played where each search may cost time and money; each of them asks several queries. */
+export const costlyEpisodes = 8;
+
 /** At most `size` of `values`, evenly spread over all of them. */
 export function spread<T>(values: readonly T[], size: number = sampleSize): readonly T[] {
   if (values.length <= size) return values;

@@ -1,30 +1,82 @@
 /** Examination of a warm-up: what its teacher can show at all. What does not fit or finds nothing is left out of every step. */
-import { type Demonstrations, type DropReason, demonstrate, dropReasons } from "../../rollout/teacher.ts";
+import type { SupervisedStage } from "../../config/stage-options.ts";
+import type { Ranker } from "../../rollout/ranked-search.ts";
+import {
+  type Demonstrations,
+  type DropReason,
+  demonstrate,
+  dropReasons,
+  type TeacherOptions,
+} from "../../rollout/teacher.ts";
+import { Closers } from "../../shared/closers.ts";
 import { goldTitles } from "../../training/gold-titles.ts";
-import { type Check, type Patient, spread } from "./check.ts";
+import type { Watcher } from "../../training/hub-settings.ts";
+import { createRanker } from "../../training/open-ranker.ts";
+import { exploringRanker } from "../../training/opened-ranker.ts";
+import { type Check, costlyEpisodes, type Patient, spread } from "./check.ts";
 
 const questionsAsked = 64;
+const greedy = { temperature: 0, topP: 1, topK: 0 } as const;
 
-/** What the teachers of all supervised stages show of some training questions; undefined without such a stage of the agent. */
-export async function checkDemonstrations({ recipe, data, engine }: Patient): Promise<Check | undefined> {
-  const lessons = recipe.stages.flatMap((stage) =>
-    stage.type === "supervised" && stage.teacher.type !== "ranking"
-      ? [{ stage: stage.name, teacher: stage.teacher }]
-      : [],
+interface Lesson {
+  readonly stage: string;
+  readonly teacher: TeacherOptions;
+}
+
+/**
+ * What the teachers of all supervised stages show of some training questions, through the ranker that a training would
+ * begin with; undefined without such a stage of the agent. Throws what opening a ranker throws, and the signal's reason.
+ */
+export async function checkDemonstrations(patient: Patient, watcher: Watcher): Promise<Check | undefined> {
+  const lessons = patient.recipe.stages.flatMap((stage) =>
+    stage.type === "supervised" ? lessonOf(stage) : [],
   );
   if (lessons.length === 0) return undefined;
+  const closers = new Closers();
+  try {
+    const ranker = await openedRanker(patient, { watcher, closers });
+    return await examine(lessons, patient, { ranker, signal: watcher.signal });
+  } finally {
+    await closers.close();
+  }
+}
+
+/** The ranker's own lessons need none of the agent's turns. */
+function lessonOf({ name, teacher }: SupervisedStage): Lesson[] {
+  return teacher.type === "ranking" ? [] : [{ stage: name, teacher }];
+}
+
+/** Without its judge, which grades only what reinforcement samples. */
+async function openedRanker(
+  { recipe, data, engine }: Patient,
+  world: { readonly watcher: Watcher; readonly closers: Closers },
+): Promise<Ranker | undefined> {
+  const { ranker } = recipe;
+  const ungraded = ranker?.type === "generative" ? { ...ranker, judge: undefined } : ranker;
+  const opened = await createRanker({ ...recipe, ranker: ungraded }, data, { ...world, agent: engine });
+  return exploringRanker(opened, greedy);
+}
+
+async function examine(
+  lessons: readonly Lesson[],
+  { recipe, data, engine }: Patient,
+  { ranker, signal }: { readonly ranker: Ranker | undefined; readonly signal: AbortSignal | undefined },
+): Promise<Check> {
   const name = "demonstrations";
-  const { retriever, train } = data;
+  const { retriever, train, passages } = data;
   const { tokenizer, contextLength } = engine;
+  const { environment, seed } = recipe;
   const titles = goldTitles(data);
-  const setting = { retriever, environment: recipe.environment, tokenizer, contextLength, titles };
+  const setting = { retriever, ranker, environment, tokenizer, contextLength, titles, signal };
+  const isCostly = passages === undefined || ranker?.type === "generative";
+  const questions = spread(train, isCostly ? costlyEpisodes : questionsAsked);
   const parts: string[] = [];
   for (const { stage, teacher } of lessons) {
-    const requests = spread(train, questionsAsked).map((question, index) => ({
+    const requests = questions.map((question, index) => ({
       question,
       group: `${stage}/${index}`,
       sample: 0,
-      seed: recipe.seed,
+      seed,
     }));
     const { trajectories, dropped } = await demonstrate(requests, setting, teacher);
     const counts = dropReasons.flatMap((reason) => {
