@@ -2,7 +2,7 @@
 import { attentionWidth } from "./head-width.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 
-/** Bytes of keys and values where nobody says otherwise: 2,000 rows of 44 slots of SmolLM2-135M. */
+/** Bytes of keys and values where nobody says otherwise: 2,000 rows of 43 slots of SmolLM2-135M. */
 export const defaultCacheMemory = 4e9;
 
 /** Bytes of the keys and values of one token in all layers, in fp32. */

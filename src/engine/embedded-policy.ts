@@ -10,10 +10,9 @@ import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { tokenBytes } from "./cache-budget.ts";
 import { CompletionJob, type TokenSamplingOptions } from "./completion-job.ts";
 import type { DecodingModel, Extension } from "./decoding-model.ts";
+import { prefillChunk } from "./memory-estimate.ts";
 import { SlotPool } from "./slot-pool.ts";
 
-/** Most tokens of one sequence that are run at once. */
-const prefillChunk = 256;
 /**
  * So many new tokens of a sequence, and no more of them than there are sequences, are run one by one beside the tokens that
  * others have sampled: runs of few tokens take longer for each.

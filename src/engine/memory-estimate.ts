@@ -31,7 +31,7 @@ export function samplingBytes(model: ModelOptions, shape: SamplingShape): number
 /** Bytes for each weight of the copy that is packed for fast products, with the room between its parts; of fewer bits with scales and offsets. */
 const packedBytes: Readonly<Record<SamplingWeights, number>> = { f32: 5.4, int8: 2.6, int4: 1.5 };
 /** Most tokens of a sequence that are read at once. */
-const prefillTokens = 256;
+export const prefillChunk = 256;
 
 /** What sampling takes beside the weights: their packed copy, keys and values, and what reading a prompt computes. */
 export function samplerBytes(
@@ -43,7 +43,7 @@ export function samplerBytes(
   // Log-probabilities, and what their masses by blocks are made of.
   const logits = 4 * slots * vocabularySize;
   const perToken = 4 * width + 3 * feedForward + 2 * heads * tokens;
-  const run = Math.max(slots, Math.min(prefillTokens, tokens)) * perToken;
+  const run = Math.max(slots, Math.min(prefillChunk, tokens)) * perToken;
   return Math.round(packedBytes[weights] * parameterCount(model)) + cache + floatBytes * (logits + run);
 }
 

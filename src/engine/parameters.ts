@@ -1,7 +1,6 @@
 /** The weights of a model as arrays that JavaScript owns, by Hugging Face's names; every graph reads these very arrays. */
 import { type Random, random } from "../shared/random.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
-import type { Feed } from "./session.ts";
 
 export interface Parameter {
   readonly shape: readonly number[];
@@ -42,11 +41,6 @@ export function zerosLike(parameters: ParameterSet): Map<string, Parameter> {
 
 export function copyParameters(parameters: ParameterSet): Map<string, Parameter> {
   return new Map([...parameters].map(([name, { shape, data }]) => [name, { shape, data: data.slice() }]));
-}
-
-/** Feeds of a graph whose parameters were declared under `prefix` + name. */
-export function parameterFeeds(parameters: ParameterSet, prefix = ""): [string, Feed][] {
-  return [...parameters].map(([name, parameter]) => [prefix + name, parameter]);
 }
 
 function deviation(name: string, shape: readonly number[], { layers, tieEmbeddings }: ModelOptions): number {

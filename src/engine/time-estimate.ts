@@ -93,7 +93,10 @@ function operationsOf(
   };
 }
 
-/** Scores of attention that cost as much, there and back, as all of a layer beside them does for one token. */
+/**
+ * Scores of attention that cost as much, there and back, as all of a layer beside them does for one token. Whether attention is
+ * kept does not count: how a batch is cut, and with it the bits of the gradient, is the same in any memory.
+ */
 export function scoresPerToken(model: ModelOptions): number {
   const { weights, attended, scores, vectors } = operationsOf(model, { time: 1 });
   return (3 * weights + vectors) / (8 * attended + scores);
