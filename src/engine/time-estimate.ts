@@ -95,7 +95,7 @@ function operationsOf(
 
 /**
  * Scores of attention that cost as much, there and back, as all of a layer beside them does for one token. Whether attention is
- * kept does not count: how a batch is cut, and with it the bits of the gradient, is the same in any memory.
+ * kept does not count: it would cut a batch otherwise, and keeping is to change no bit of the gradient.
  */
 export function scoresPerToken(model: ModelOptions): number {
   const { weights, attended, scores, vectors } = operationsOf(model, { time: 1 });
