@@ -58,8 +58,12 @@ async function throughTemplate(
   { today }: ChatOptions,
 ): Promise<string> {
   const { renderChat } = await import("../tokenizer/chat-template.ts");
-  const day = today === undefined ? {} : { today: new Date(`${today}T12:00:00`) };
-  return renderChat(format, said, { addGenerationPrompt: true, ...day });
+  return renderChat(format, said, { addGenerationPrompt: true, ...chatDay(today) });
+}
+
+/** The day of `environment.today` as `renderChat` takes it. */
+export function chatDay(today: string | undefined): { readonly today?: Date } {
+  return today === undefined ? {} : { today: new Date(`${today}T12:00:00`) };
 }
 
 /** Examples are earlier turns of the chat: a model that was taught to chat repeats the manner of its own answers. */

@@ -35,3 +35,15 @@ it("says in prompt cosearch how many numbers are wanted, from how many", async (
 it("has a hash that differs between prompts", () => {
   expect(rankingPromptHash(bare)).not.toBe(rankingPromptHash(rankingPromptSchema.parse({})));
 });
+
+it("tells a chat template that asks for the date the recipe's day, never today's", async () => {
+  const template =
+    "{{ strftime_now('%d %b %Y') }} {% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}A:{% endif %}";
+  const tokenizer = { chat: { template, specialTokens: {} }, specialTokens: [] };
+  const content = { question: "who?", query: "bax", candidates: [found("Bax", "a mentor")], count: 1 };
+  const dated = (today?: string) =>
+    rankingPrompt(content, { ...bare, today }, { tokenizer, characters: 2000 });
+  expect(await dated("2026-01-31")).toBe("31 Jan 2026 Question: who?\nQuery: bax\n[1] Bax: a mentor\nA:");
+  await expect(dated()).rejects.toThrow("the chat template asks for the date; say which day it is");
+  expect(rankingPromptHash({ ...bare, today: "2026-01-31" })).not.toBe(rankingPromptHash(bare));
+});

@@ -11,6 +11,7 @@ import type { ScoredPassage } from "../retrieval/retriever.ts";
 import { canonicalJson, sha256 } from "../shared/hash.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
 import { neutralizer } from "./neutralize.ts";
+import { chatDay } from "./opening.ts";
 import { rankingTags } from "./ranking-codec.ts";
 
 export const rankingPromptNames = ["cosearch", "bare"] as const;
@@ -37,7 +38,10 @@ export const rankingPromptSchema = z.strictObject({
     .describe("Whether the prompt goes through the ranker's chat template; `auto`: where it has one."),
 });
 
-export type RankingPromptOptions = z.output<typeof rankingPromptSchema>;
+export interface RankingPromptOptions extends Readonly<z.output<typeof rankingPromptSchema>> {
+  /** Day that a chat template is told which asks for it, such as 2026-01-31. */
+  readonly today?: string | undefined;
+}
 
 const templates: Readonly<Record<RankingPromptOptions["prompt"], string>> = {
   cosearch: [
@@ -91,7 +95,7 @@ export function rankingPromptHash(options: RankingPromptOptions): string {
 
 async function asMessage(
   text: string,
-  { chat }: RankingPromptOptions,
+  { chat, today }: RankingPromptOptions,
   tokenizer: ChatTokenizer | undefined,
 ): Promise<string> {
   if (chat === true && tokenizer?.chat === undefined)
@@ -100,7 +104,8 @@ async function asMessage(
     });
   if (chat === false || tokenizer?.chat === undefined) return text;
   const { renderChat } = await import("../tokenizer/chat-template.ts");
-  return renderChat(tokenizer.chat, [{ role: "user", content: text }], { addGenerationPrompt: true });
+  const message = { role: "user", content: text };
+  return renderChat(tokenizer.chat, [message], { addGenerationPrompt: true, ...chatDay(today) });
 }
 
 function cut(text: string, characters: number): string {

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import type { Question } from "../corpus/question.ts";
 import type { EnvironmentOptions } from "../environment/environment-options.ts";
-import { openingTokens } from "../environment/opening.ts";
+import { chatDay, openingTokens } from "../environment/opening.ts";
 import { ConfigError, PolicyError } from "../errors.ts";
 import type { ScoredPassage } from "../retrieval/retriever.ts";
 import type { Tokenizer } from "../tokenizer/tokenizer.ts";
@@ -116,7 +116,7 @@ export async function inChat({ options, tokenizer, today }: Generator, text: str
   return renderChat(format, [{ role: "user", content: text }], {
     addGenerationPrompt: true,
     variables: { enable_thinking: false },
-    ...(today !== undefined && { today: new Date(`${today}T12:00:00`) }),
+    ...chatDay(today),
   });
 }
 

@@ -48,7 +48,9 @@ async function createUnjudged(
   const { ranker } = recipe;
   const { agent } = world;
   requireTaught(recipe);
-  if (ranker?.type === "generative" && ranker.weights === "shared") return withEngine(ranker, agent, false);
+  const { today } = recipe.environment;
+  if (ranker?.type === "generative" && ranker.weights === "shared")
+    return withEngine(ranker, { engine: agent, isOwn: false, today });
   if (ranker?.type !== "generative" || isServedRanker(ranker))
     return await openRanker(recipe, undefined, { ...world, agent: { policy: agent.policy() } });
   assert(ranker.model !== undefined, "a ranker with weights of its own has a model");
@@ -58,7 +60,7 @@ async function createUnjudged(
   const place = world.folder === undefined ? {} : { folder: world.folder };
   const engine = await createEmbedded(own, data, { ...world.watcher, ...place, tags: rankingTags });
   world.closers.defer(() => engine.close());
-  return { ...withEngine(ranker, engine, true), model: engine.model };
+  return { ...withEngine(ranker, { engine, isOwn: true, today }), model: engine.model };
 }
 
 /** An evaluation may put another ranker in the place of the one that was trained; a training may not. */
@@ -91,21 +93,25 @@ export async function openRanker(
       isOwn: false,
       sampling: () => ({ type: "oracle", candidates: ranker.candidates }),
     };
-  if (ranker.weights === "shared") return asked(ranker, agent);
+  const { today } = recipe.environment;
+  if (ranker.weights === "shared") return asked(ranker, { ...agent, today });
   const { model } = ranker;
   assert(model !== undefined, "a ranker with weights of its own has a model");
   const world = processWorld(watcher);
   const file = records ? recordingOf(recipe.recordPolicy, "ranker") : undefined;
   if (isServed(model))
-    return asked(ranker, await recorded(await openServedPolicy(model, world), file, { closers, world }));
+    return asked(ranker, {
+      ...(await recorded(await openServedPolicy(model, world), file, { closers, world })),
+      today,
+    });
   const saved = checkpoint && rankerFolder(checkpoint);
   const source = saved !== undefined && (await exists(saved)) ? saved : sourceOf(model);
   const engine = await openEngine(source, recipe, watcher);
   closers.defer(() => engine.close());
-  if (file === undefined) return withEngine(ranker, engine, true);
+  if (file === undefined) return withEngine(ranker, { engine, isOwn: true, today });
   const { tokenizer, contextLength } = engine;
   const opened = { policy: engine.policy(), tokenizer, contextLength, concurrency: undefined };
-  return asked(ranker, await recorded(opened, file, { closers, world }));
+  return asked(ranker, { ...(await recorded(opened, file, { closers, world })), today });
 }
 
 function isServedRanker({ model }: GenerativeRankerOptions): boolean {
@@ -119,22 +125,33 @@ function sourceOf(model: TrainableModel): string {
   });
 }
 
+/** The day that the ranker's chat template is told. */
+interface Dated {
+  readonly today: string | undefined;
+}
+
 /** A ranker that is only asked. */
-function asked(options: GenerativeRankerOptions, { policy, tokenizer, contextLength }: Asked): OpenedRanker {
+function asked(
+  options: GenerativeRankerOptions,
+  { policy, tokenizer, contextLength, today }: Asked & Dated,
+): OpenedRanker {
   return {
     options,
     isOwn: false,
-    sampling: (sampling) => ({ ...fields(options), policy, tokenizer, contextLength, sampling }),
+    sampling: (sampling) => ({ ...fields(options, today), policy, tokenizer, contextLength, sampling }),
   };
 }
 
-function withEngine(options: GenerativeRankerOptions, engine: Engine, isOwn: boolean): OpenedRanker {
+function withEngine(
+  options: GenerativeRankerOptions,
+  { engine, isOwn, today }: Dated & { readonly engine: Engine; readonly isOwn: boolean },
+): OpenedRanker {
   return {
     options,
     engine,
     isOwn,
     sampling: (sampling) => ({
-      ...fields(options),
+      ...fields(options, today),
       // With shared weights the agent's rollouts have forgotten what was kept already.
       policy: isOwn ? freshPolicy(engine) : engine.policy(),
       tokenizer: engine.tokenizer,
@@ -144,12 +161,15 @@ function withEngine(options: GenerativeRankerOptions, engine: Engine, isOwn: boo
   };
 }
 
-function fields(options: GenerativeRankerOptions): Omit<GenerativeRanker, "policy" | "sampling"> {
+function fields(
+  options: GenerativeRankerOptions,
+  today: string | undefined,
+): Omit<GenerativeRanker, "policy" | "sampling"> {
   const { candidates, maxTokens, prompt, passages, maxPassageCharacters, chat } = options;
   return {
     type: "generative",
     candidates,
     maxTokens,
-    prompt: { prompt, passages, maxPassageCharacters, chat },
+    prompt: { prompt, passages, maxPassageCharacters, chat, today },
   };
 }

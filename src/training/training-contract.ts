@@ -45,7 +45,7 @@ export async function trainingContract(
     promptHash: await openingHash(recipe.environment, engine.tokenizer),
     templateHash: findPassageTemplate(recipe.environment.passageTemplate).hash,
     ...(assessor && { [recipe.generator ? "generator" : "answerJudge"]: assessor.describe() }),
-    ...(recipe.ranker && { ranker: await describeRanker(recipe.ranker, watcher) }),
+    ...(recipe.ranker && { ranker: await describeRanker(recipe.ranker, recipe.environment, watcher) }),
     mode: recipe.environment.mode,
     codec: recipe.environment.codec,
     seed: recipe.seed,
@@ -55,11 +55,15 @@ export async function trainingContract(
 }
 
 /** Who chooses the passages of each search; how it learns is in the recipe. */
-async function describeRanker(ranker: RankerOptions, watcher?: Watcher): Promise<object> {
+async function describeRanker(
+  ranker: RankerOptions,
+  { today }: Recipe["environment"],
+  watcher?: Watcher,
+): Promise<object> {
   if (ranker.type !== "generative") return ranker;
   const { type, candidates, weights, model, maxTokens, prompt, passages, maxPassageCharacters, chat } =
     ranker;
-  const promptHash = rankingPromptHash({ prompt, passages, maxPassageCharacters, chat });
+  const promptHash = rankingPromptHash({ prompt, passages, maxPassageCharacters, chat, today });
   if (model !== undefined && isServed(model))
     return { type, candidates, weights, promptHash, maxTokens, model: { type: model.type } };
   const described = model && (await describeBaseModel(model, watcher));
