@@ -78,3 +78,20 @@ test("a thread that ends at a piece fails the call, and the next call has anothe
   expect(await call()).toBe(await runLoop(loop, works(), 1));
   expect(start).toHaveBeenCalledTimes(2);
 });
+
+test("threads that cannot start are told of at the next call, and tried anew at the one after", async () => {
+  vi.resetModules();
+  const fresh = await import("./loop-threads.ts");
+  const { startThread: start } = await import("./start-thread.ts");
+  const failing = () => new Worker("throw new Error('no room')", { eval: true });
+  vi.mocked(start).mockImplementationOnce(failing);
+  const alone = await runLoop(loop, works(), 1);
+  expect(await fresh.runLoop(loop, works(), 2)).toBe(alone);
+  await new Promise((resolve) => vi.mocked(start).mock.results[0]?.value.once("exit", resolve));
+  await expect(fresh.runLoop(loop, works(), 2)).rejects.toMatchObject({
+    message: "a thread that computes with the others failed: no room",
+    kind: "failed",
+  });
+  expect(await fresh.runLoop(loop, works(), 2)).toBe(alone);
+  expect(start).toHaveBeenCalledTimes(2);
+});

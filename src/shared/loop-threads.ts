@@ -146,14 +146,21 @@ class LoopThreads {
   readonly #workers: Worker[] = [];
   readonly #listeners = new Set<Listener>();
   #failure: EngineError | undefined;
+  /** Whether any of them has come as far as a call, or a call was told why not. */
+  #isHeardOf = false;
   /** After a failure: none of them runs any more. */
   #isEnded = false;
 
-  /** Throws `EngineError` where the system gives no thread. */
+  /** Throws `EngineError` where the system gives no thread, and once where those of the call before could not start: their call had no need of them. */
   static get(count: number): LoopThreads | undefined {
     if (count < 1) return undefined;
     let threads = LoopThreads.#current;
-    if (threads === undefined || threads.#failure) threads = new LoopThreads();
+    if (threads !== undefined && threads.#failure !== undefined) {
+      LoopThreads.#current = undefined;
+      if (!threads.#isHeardOf) throw threads.#failure;
+      threads = undefined;
+    }
+    threads ??= new LoopThreads();
     LoopThreads.#current = threads;
     threads.#grow(count);
     return threads;
@@ -174,7 +181,10 @@ class LoopThreads {
   #grow(count: number): void {
     while (this.#workers.length < count) {
       const worker = startWorker();
-      worker.on("message", () => this.#tell(({ resolve }) => resolve()));
+      worker.on("message", () => {
+        this.#isHeardOf = true;
+        this.#tell(({ resolve }) => resolve());
+      });
       worker.on("error", (cause) => this.#fail(`failed: ${cause.message}`, cause));
       worker.on("exit", (code) => this.#fail(`ended with code ${code}`));
       worker.unref();
@@ -189,6 +199,9 @@ class LoopThreads {
         if (this.#failure && this.#isEnded) reject(this.#failure);
         else this.#listeners.add({ resolve, reject });
       });
+    } catch (failure) {
+      this.#isHeardOf = true;
+      throw failure;
     } finally {
       for (const worker of this.#workers) worker.unref();
     }
