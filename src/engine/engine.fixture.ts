@@ -4,6 +4,7 @@ import { type Random, random } from "../shared/random.ts";
 import type { BytePairTokenizer } from "../tokenizer/byte-pair.ts";
 import { trainBytePair } from "../tokenizer/byte-pair-training.ts";
 import { EmbeddedEngine, type EmbeddedEngineOptions } from "./embedded-engine.ts";
+import type { AdamOptions } from "./engine.ts";
 import type { ModelOptions } from "./model-options.ts";
 
 const lines = [
@@ -28,6 +29,16 @@ export const tinyModel: ModelOptions = {
   tieEmbeddings: false,
   ropeBase: 10_000,
   rmsEpsilon: 1e-5,
+};
+
+/** A step that changes weights visibly. */
+export const adam: AdamOptions = {
+  learningRate: 0.02,
+  beta1: 0.9,
+  beta2: 0.95,
+  epsilon: 1e-8,
+  weightDecay: 0,
+  maxGradientNorm: 0,
 };
 
 /** A fresh engine; `model` and `options` replace parts of what is usual here. */

@@ -53,11 +53,6 @@ export class SlotPool<Entry> {
     return this.#slots.filter(({ entry }) => entry !== undefined).length;
   }
 
-  /** Busy slots that wait for rows of another one. */
-  get heldCount(): number {
-    return this.#slots.filter(({ awaited }) => awaited !== undefined).length;
-  }
-
   /** Rows of a slot that are in use, whether its entry is busy or left. */
   cachedRows(slot: number): number {
     return this.#slot(slot).cached.length;

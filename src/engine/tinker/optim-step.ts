@@ -1,6 +1,15 @@
 /** One AdamW step of a model on a server, and the norm of its gradient, which servers tell under several names. */
+import { EngineError } from "../../errors.ts";
 import type { AdamOptions } from "../engine.ts";
+import type { Profile } from "./profiles.ts";
 import type { RemoteModel } from "./remote-model.ts";
+
+/** Throws `EngineError` for a setting that the server would ignore. */
+export function requireKnown(options: AdamOptions, { adamMissing, title }: Profile): void {
+  for (const field of adamMissing)
+    if (options[field] !== 0)
+      throw new EngineError(`${title} does not know ${field}; set it to 0 in the stage's optimizer`);
+}
 
 /** Takes the step; returns the norm before clipping. Throws `EngineError` (`malformed`) where none was told. */
 export async function optimStep(model: RemoteModel, options: AdamOptions): Promise<number> {

@@ -22,7 +22,7 @@ import { fetchAdapters } from "./adapter-archive.ts";
 import type { Connection } from "./connection.ts";
 import { carriedBatch, directBatch, isDirect } from "./loss-plan.ts";
 import { reportOf } from "./loss-report.ts";
-import { optimStep } from "./optim-step.ts";
+import { optimStep, requireKnown } from "./optim-step.ts";
 import {
   discardOwn,
   readCheckpoint,
@@ -177,18 +177,11 @@ export class TinkerEngine implements Engine {
 
   async step(options: AdamOptions): Promise<StepReport> {
     this.#samplers.requireNoSampling("a step");
-    this.#requireKnown(options);
+    requireKnown(options, this.#connection.profile);
     this.#samplers.changed();
     this.#hasMoments = true;
     this.#pendingBatches = 0;
     return { gradientNorm: await optimStep(this.#model, options) };
-  }
-
-  #requireKnown(options: AdamOptions): void {
-    const { adamMissing, title } = this.#connection.profile;
-    for (const field of adamMissing)
-      if (options[field] !== 0)
-        throw new EngineError(`${title} does not know ${field}; set it to 0 in the stage's optimizer`);
   }
 
   async resetOptimizer(): Promise<void> {

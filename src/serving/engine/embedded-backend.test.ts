@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Datum } from "../../algorithm/datum.ts";
 import { EmbeddedEngine } from "../../engine/embedded-engine.ts";
-import { randomDatum, randomTokens, tinyEngine } from "../../engine/engine.fixture.ts";
+import { adam, randomDatum, randomTokens, tinyEngine } from "../../engine/engine.fixture.ts";
 import { loraTargets } from "../../engine/lora-options.ts";
 import { EngineError } from "../../errors.ts";
 import { random } from "../../shared/random.ts";
@@ -13,14 +13,6 @@ import type { ModelShape, SampledSequence } from "./backend.ts";
 import { type EmbeddedBackend, openEmbeddedBackend } from "./embedded-backend.ts";
 import { crossEntropy, testServer, wireDatum, withModel } from "./engine-server.fixture.ts";
 
-const adam = {
-  learningRate: 0.02,
-  beta1: 0.9,
-  beta2: 0.95,
-  epsilon: 1e-8,
-  weightDecay: 0,
-  maxGradientNorm: 0,
-};
 const batch = [12, 30, 7].map((length, seed) => randomDatum(length, seed));
 const shape: ModelShape = { rank: 3, alpha: 6, trainsAttention: true, trainsFeedForward: true, seed: 5 };
 const options = { threads: 1, tokenBudget: 64, maxSlots: 4 };

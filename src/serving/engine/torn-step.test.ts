@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { adamStep } from "../../engine/adam.ts";
-import { randomDatum, tinyEngine } from "../../engine/engine.fixture.ts";
+import { adam, randomDatum, tinyEngine } from "../../engine/engine.fixture.ts";
 import { EngineError } from "../../errors.ts";
 import { openEmbeddedBackend } from "./embedded-backend.ts";
 
@@ -12,15 +12,6 @@ vi.mock("../../engine/adam.ts", async (importOriginal) => {
   const original = await importOriginal<typeof import("../../engine/adam.ts")>();
   return { ...original, adamStep: vi.fn(original.adamStep) };
 });
-
-const adam = {
-  learningRate: 0.02,
-  beta1: 0.9,
-  beta2: 0.95,
-  epsilon: 1e-8,
-  weightDecay: 0,
-  maxGradientNorm: 0,
-};
 
 test("weights of a torn step are neither sampled, saved nor trained on, and a saved state takes their place", async () => {
   const scratch = await mkdtemp(join(tmpdir(), "forager-torn-"));
