@@ -3,6 +3,7 @@ import { performance } from "node:perf_hooks";
 import type { Datum } from "../src/algorithm/datum.ts";
 import { EmbeddedEngine } from "../src/engine/embedded-engine.ts";
 import type { AdamOptions } from "../src/engine/engine.ts";
+import type { LoraOptions } from "../src/engine/lora-options.ts";
 import type { ModelOptions } from "../src/engine/model-options.ts";
 import type { SamplingWeights } from "../src/engine/weight-quantization.ts";
 import { type Random, random } from "../src/shared/random.ts";
@@ -19,6 +20,10 @@ type Request =
       readonly threads: number;
       readonly samplingWeights?: SamplingWeights;
       readonly momentsFolder?: string;
+      /** Bytes that training may take, from which the size of a micro-batch follows; absent: 4,096 tokens. */
+      readonly memoryBudget?: number;
+      /** Trains adapters beside the model at this place rather than all of a fresh one. */
+      readonly adapted?: { readonly source: string; readonly lora: LoraOptions };
     }
   | { readonly op: "peak" }
   | { readonly op: "product"; readonly threads: number }
@@ -39,16 +44,20 @@ const adam: AdamOptions = {
 let prepared: EmbeddedEngine | undefined;
 const chance = random(1, "bench");
 
-async function prepare({ model, threads, samplingWeights = "f32", momentsFolder }: Prepare): Promise<object> {
-  const setting = { tokenizer: idsOnly(model.vocabularySize), seed: 1 };
+async function prepare(request: Prepare): Promise<object> {
+  const { model, threads, samplingWeights = "f32", momentsFolder, memoryBudget, adapted } = request;
   const options = {
     threads,
-    tokenBudget: 4096,
+    ...(memoryBudget === undefined
+      ? { tokenBudget: 4096 }
+      : { memoryBudget, longestSequence: model.contextLength }),
     maxSlots: 64,
     samplingWeights,
     ...(momentsFolder && { momentsFolder }),
   };
-  prepared = await EmbeddedEngine.create(model, setting, options);
+  prepared = adapted
+    ? await EmbeddedEngine.adapt(adapted.source, { lora: adapted.lora, seed: 1 }, options)
+    : await EmbeddedEngine.create(model, { tokenizer: idsOnly(model.vocabularySize), seed: 1 }, options);
   return { parameters: prepared.parameterCount };
 }
 

@@ -5,7 +5,10 @@
  * is probed right before and after.
  */
 import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { adapterShapes } from "../src/engine/lora.ts";
+import { type LoraOptions, loraOptionsSchema } from "../src/engine/lora-options.ts";
 import { trainingMemory } from "../src/engine/memory-estimate.ts";
 import { type ModelOptions, modelOptionsSchema, parameterCount } from "../src/engine/model-options.ts";
 import { trainingSeconds } from "../src/engine/time-estimate.ts";
@@ -22,6 +25,10 @@ interface StepCase {
   readonly batch: number;
   readonly length: number;
   readonly momentsOnDisk?: boolean;
+  /** Bytes that training may take. */
+  readonly memoryBudget?: number;
+  /** Adapters beside SmolLM2 of FORAGER_ASSETS. */
+  readonly lora?: LoraOptions;
 }
 
 const smol = {
@@ -50,6 +57,15 @@ const stepCases: readonly StepCase[] = [
   { name: "135m-512", model: model135m, batch: 2, length: 512 },
   { name: "135m-512-disk", model: model135m, batch: 2, length: 512, momentsOnDisk: true },
   { name: "135m-1024", model: model135m, batch: 2, length: 1024 },
+  { name: "135m-1024-6gb", model: model135m, batch: 2, length: 1024, memoryBudget: 6e9 },
+  {
+    name: "135m-1024-lora",
+    model: model135m,
+    batch: 2,
+    length: 1024,
+    memoryBudget: 2.5e9,
+    lora: loraOptionsSchema.parse({}),
+  },
 ];
 /** As in `engine-worker.ts`. */
 const workerTokens = 4096;
@@ -93,11 +109,18 @@ async function measureStep(one: StepCase, threads: number): Promise<Comparison> 
 }
 
 /** The second update's time, and the peak of both. */
-async function twoUpdates({ model, batch, length, momentsOnDisk }: StepCase, threads: number): Promise<Cost> {
+async function twoUpdates(one: StepCase, threads: number): Promise<Cost> {
+  const { model, batch, length, momentsOnDisk, memoryBudget, lora } = one;
   const path = fileURLToPath(new URL("engine-worker.ts", import.meta.url));
   const worker = new Worker(process.execPath, ["--import", "tsx", path]);
   try {
-    await worker.request("prepare", { model, threads, ...(momentsOnDisk && { momentsFolder: tmpdir() }) });
+    await worker.request("prepare", {
+      model,
+      threads,
+      ...(momentsOnDisk && { momentsFolder: tmpdir() }),
+      ...(memoryBudget && { memoryBudget }),
+      ...(lora && { adapted: { source: smolFolder(), lora } }),
+    });
     await worker.request("train", { batch, length, steps: 1 });
     const { seconds, processorSeconds } = await worker.request("train", { batch, length, steps: 1 });
     const { bytes } = await worker.request("peak");
@@ -111,14 +134,23 @@ async function twoUpdates({ model, batch, length, momentsOnDisk }: StepCase, thr
   }
 }
 
-function planStep(
-  { model, batch, length, momentsOnDisk = false }: StepCase,
-  threads: number,
-  speeds: Speeds,
-): Cost {
-  const parameters = parameterCount(model);
-  const shape = { model, parameters, trained: parameters, momentsOnDisk };
-  const plan = planTraining(shape, { threads, tokenBudget: workerTokens });
+function smolFolder(): string {
+  const assets = process.env.FORAGER_ASSETS;
+  if (!assets) throw new Error("set FORAGER_ASSETS to the folder that holds SmolLM2-135M-Instruct/");
+  return join(assets, "SmolLM2-135M-Instruct");
+}
+
+function numbersIn(shapes: Iterable<readonly number[]>): number {
+  return [...shapes].reduce((sum, shape) => sum + shape.reduce((a, b) => a * b, 1), 0);
+}
+
+function planStep(one: StepCase, threads: number, speeds: Speeds): Cost {
+  const { model, batch, length, momentsOnDisk = false, memoryBudget, lora } = one;
+  const base = parameterCount(model);
+  const adapters = lora && numbersIn(adapterShapes(model, lora).values());
+  const shape = { model, parameters: base + (adapters ?? 0), trained: adapters ?? base, momentsOnDisk };
+  const limits = memoryBudget === undefined ? { tokenBudget: workerTokens } : { memoryBudget };
+  const plan = planTraining(shape, { threads, ...limits });
   const { keptLayers, lanes } = plan;
   const tokens = batch * length;
   const work = { ...plan, tokens, time: length, selected: tokens, keptLayers };
