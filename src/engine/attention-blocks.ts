@@ -9,7 +9,7 @@ export interface AttentionBlock {
   readonly rows: (x: Tensor) => Tensor;
   /** (B, keyValueHeads, T, D) to what it looks at: (B, keyValueHeads, keys, D). */
   readonly keys: (x: Tensor) => Tensor;
-  /** (B, heads, T, T) to its part: (B, keyValueHeads, rows, keys). */
+  /** Its weights (B, heads, times, keys) in the order of its rows: (B, keyValueHeads, rows, keys). */
   readonly weights: (x: Tensor) => Tensor;
   /** The inverse of `keys`, with zeros for what it does not look at. */
   readonly atAllKeys: (x: Tensor) => Tensor;
@@ -21,13 +21,14 @@ interface BlockShape {
   readonly sizes: readonly [B: Dimension, T: Dimension];
 }
 
-/** Blocks that end at the times `ends` (blocks), integers of which the last is T; absent: one. */
-export function attentionBlocks(
-  graph: Graph,
-  shape: BlockShape,
-  ends: Tensor | undefined,
-): readonly AttentionBlock[] {
-  if (ends === undefined) return [wholeBlock(graph, shape)];
+/** Where a block starts and ends, integers (1). */
+export interface BlockTimes {
+  readonly start: Tensor;
+  readonly end: Tensor;
+}
+
+/** The times of blocks that end at `ends` (blocks), integers of which the last is T. */
+export function blockTimes(graph: Graph, ends: Tensor): readonly BlockTimes[] {
   const ones = new Array<number>(ends.shape[0] as number).fill(1);
   const parts = graph.nodesWithOutputs(
     "Split",
@@ -35,12 +36,20 @@ export function attentionBlocks(
     ones.map((one) => [one]),
     { type: "int64", attributes: { axis: 0 } },
   );
-  return parts.map((end, index) => {
-    const start = parts[index - 1] ?? graph.integers([0]);
-    return partialBlock(graph, shape, { start, end, name: `${index}` });
-  });
+  return parts.map((end, index) => ({ start: parts[index - 1] ?? graph.integers([0]), end }));
 }
 
+/** Blocks that end at the times `ends`, as of `blockTimes`; absent: one. */
+export function attentionBlocks(
+  graph: Graph,
+  shape: BlockShape,
+  ends: Tensor | undefined,
+): readonly AttentionBlock[] {
+  if (ends === undefined) return [wholeBlock(graph, shape)];
+  return blockTimes(graph, ends).map((times, index) =>
+    partialBlock(graph, shape, { ...times, name: `${index}` }),
+  );
+}
 function wholeBlock(graph: Graph, { keyValueHeads }: BlockShape): AttentionBlock {
   const same = (x: Tensor): Tensor => x;
   return {
@@ -54,7 +63,7 @@ function wholeBlock(graph: Graph, { keyValueHeads }: BlockShape): AttentionBlock
 function partialBlock(
   graph: Graph,
   { heads, keyValueHeads, sizes: [B, T] }: BlockShape,
-  { start, end, name }: { readonly start: Tensor; readonly end: Tensor; readonly name: string },
+  { start, end, name }: BlockTimes & { readonly name: string },
 ): AttentionBlock {
   const [times, seen, rows] = [`times.${name}`, `keys.${name}`, `rows.${name}`];
   const concat = (parts: readonly Tensor[], size: number): Tensor =>
@@ -70,10 +79,8 @@ function partialBlock(
     },
     keys: (x) => slice(x, [2], [B, keyValueHeads, seen, x.shape[3] as Dimension], zero, end),
     weights: (x) => {
-      const from = concat([start, zero], 2);
-      const cut = slice(x, [2, 3], [B, heads, times, seen], from, concat([end, end], 2));
       const shape = concat([graph.shape([B, keyValueHeads, rest]), end], 4);
-      return graph.node("Reshape", [cut, shape], [B, keyValueHeads, rows, seen]);
+      return graph.node("Reshape", [x, shape], [B, keyValueHeads, rows, seen]);
     },
     atAllKeys: (x) => {
       const hidden = graph.node("Sub", [graph.shape([T]), end], [1], { type: "int64" });

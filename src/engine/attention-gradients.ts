@@ -23,8 +23,8 @@ export interface AttentionShape {
 export interface AttentionValues {
   /** (B, T, heads * headSize) */
   readonly attended: Tensor;
-  /** (B, heads, T, T); exactly 0 where a token may not look. */
-  readonly weights: Tensor;
+  /** Of each block (B, heads, times, keys): (B, heads, T, T) of one; exactly 0 where a token may not look. */
+  readonly weights: readonly Tensor[];
   /** (B, keyValueHeads, T, headSize) */
   readonly keyHeads: Tensor;
   readonly valueHeads: Tensor;
@@ -56,8 +56,8 @@ export function attentionGradients(
   const centring = needsScores ? centringFactors(graph, inputs, { gradientHeads, shape }) : undefined;
   const queryHeads = byHead(graph, query, shape);
   const scale = 1 / Math.sqrt(shape.headSize);
-  const blocks = attentionBlocks(graph, shape, blockEnds).map((block) => {
-    const weights = block.weights(inputs.weights);
+  const blocks = attentionBlocks(graph, shape, blockEnds).map((block, index) => {
+    const weights = block.weights(inputs.weights[index] as Tensor);
     const product = (a: Tensor, b: Tensor, options: BatchedProduct): Tensor =>
       batchedProduct(graph, a, b, options);
     const ofValue = value.requiresGradient

@@ -2,8 +2,9 @@
  * One decoder layer of the Llama family and its relatives in a graph for training: whole sequences, no cache. Padding lies to the
  * right, where causal attention keeps it from every real token, so that no attention mask for it is needed.
  */
-import { attention, type SequenceEnds } from "./attention.ts";
+import { attention } from "./attention.ts";
 import { projectHeads } from "./attention-projection.ts";
+import type { Blocks, SequenceEnds } from "./attention-values.ts";
 import type { Dimension, Graph, Tensor } from "./graph.ts";
 import type { Keep } from "./keep.ts";
 import type { AdaptedModel } from "./lora.ts";
@@ -42,8 +43,8 @@ export function outputWeight(parameters: Parameters): Tensor {
 export interface LayerTables {
   readonly rotary: RotaryTables;
   readonly ends: SequenceEnds;
-  /** (blocks) The ends of the blocks of attention on the way back; absent: one block. */
-  readonly blockEnds?: Tensor | undefined;
+  /** Blocks of attention; absent: one. */
+  readonly blocks?: Blocks | undefined;
   /** Where rows are packed: how they lie among the places of attention. */
   readonly packing?: PackingTables;
 }
@@ -56,15 +57,15 @@ function sizesOf({ packing }: Pick<LayerTables, "packing">): readonly [Dimension
 export interface TableForm {
   /** Whether rows are packed (`packing.ts`); absent: no. */
   readonly isPacked?: boolean;
-  /** Blocks of attention on the way back; absent: 1. */
-  readonly blocks?: number;
+  /** Blocks of attention, for so many sequences; absent: one block, for any number. */
+  readonly blocks?: { readonly count: number; readonly batch: number } | undefined;
 }
 
 /** Declares positions, rotary tables, the ends of sequences and, of packed rows, their places as inputs of the graph. */
 export function declareTables(
   graph: Graph,
   model: ModelOptions,
-  { isPacked = false, blocks = 1 }: TableForm = {},
+  { isPacked = false, blocks }: TableForm = {},
 ): LayerTables {
   const half = headSize(model) / 2;
   const packing = isPacked ? declarePacking(graph) : undefined;
@@ -78,8 +79,14 @@ export function declareTables(
     lastPositions: graph.input("lastPositions", [B], "int32"),
     tokens: graph.input("tokens", [1], "int32"),
   };
-  const blockEnds = blocks > 1 ? graph.input("blockEnds", [blocks], "int64") : undefined;
-  return { rotary, ends, blockEnds, ...(packing && { packing }) };
+  return {
+    rotary,
+    ends,
+    ...(blocks && {
+      blocks: { ends: graph.input("blockEnds", [blocks.count], "int64"), batch: blocks.batch },
+    }),
+    ...(packing && { packing }),
+  };
 }
 
 export interface LayerParameters {
@@ -129,7 +136,7 @@ function project(graph: Graph, x: Tensor, setting: LayerParameters & { readonly 
 }
 
 function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
-  const { model, rotary, ends, blockEnds, packing, parameter, adapter, keep } = setting;
+  const { model, rotary, ends, blocks, packing, parameter, adapter, keep } = setting;
   const { heads, keyValueHeads } = model;
   const headsOf = (name: "q" | "k" | "v"): Tensor =>
     projectHeads(graph, x, { model, parameter, adapter, sizes: sizesOf(setting), name });
@@ -143,7 +150,7 @@ function selfAttention(graph: Graph, x: Tensor, setting: LayerSetting): Tensor {
       key: atPlaces(keep(rotate(graph, headsOf("k"), rotary), "key"), "all"),
       value: atPlaces(keep(headsOf("v"), "value"), "all"),
       ends,
-      blockEnds,
+      blocks,
     },
     {
       heads,

@@ -8,7 +8,6 @@ import { accumulate, accumulatorPrefix, differentiate } from "./differentiate.ts
 import { type ElementType, Graph, type Tensor } from "./graph.ts";
 import type { LossNodes } from "./loss-graph.ts";
 import type { ModelOptions } from "./model-options.ts";
-import type { MatrixInParts } from "./operators.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
 import { type Feed, Session, type SessionOptions, type Values } from "./session.ts";
 
@@ -30,8 +29,8 @@ export interface Head {
 
 export interface HeadInputs {
   readonly parameter: (name: string) => Tensor;
-  /** A parameter that is a matrix, perhaps in parts, to which its gradient belongs then. */
-  readonly inParts: (name: string) => MatrixInParts;
+  /** A parameter that is a matrix, as parts one after the other, to which its gradient belongs. */
+  readonly inParts: (name: string) => readonly Tensor[];
   /** One of `inputs` (M). */
   readonly row: (name: string) => Tensor;
 }
@@ -58,8 +57,14 @@ export interface HeadTraining {
 /** Bytes of a head's values at once; more makes products hardly faster. */
 const pieceBytes = 192 * 2 ** 20;
 
-/** Rows of a part of a matrix on the way back: what they give is added up within the processor's caches. */
-const rowsOfPart = 2048;
+/** Rows of a part of a matrix, so that what they give fits into the processor's caches; more where the parts would be too many. */
+const leastRowsOfPart = 512;
+const mostParts = 128;
+
+/** Rows of a part of a matrix of so many rows. */
+export function rowsOfPart(rows: number): number {
+  return Math.max(leastRowsOfPart, Math.ceil(rows / mostParts));
+}
 
 /** Consecutive rows of a parameter, or all of it under its own name. */
 interface ParameterPart {
@@ -197,10 +202,11 @@ function wholeOf(name: string, shape: readonly number[]): ParameterPart {
 /** A matrix of many rows in parts. */
 function partsOf(name: string, shape: readonly number[]): ParameterPart[] {
   const [rows, ...columns] = shape as [number, ...number[]];
-  if (columns.length === 0 || rows <= 2 * rowsOfPart) return [wholeOf(name, shape)];
-  return Array.from({ length: Math.ceil(rows / rowsOfPart) }, (_, index) => {
-    const start = index * rowsOfPart;
-    const size = Math.min(rowsOfPart, rows - start);
+  const most = rowsOfPart(rows);
+  if (columns.length === 0 || rows <= most) return [wholeOf(name, shape)];
+  return Array.from({ length: Math.ceil(rows / most) }, (_, index) => {
+    const start = index * most;
+    const size = Math.min(most, rows - start);
     return { name: `${name}.from.${start}`, parameter: name, start, shape: [size, ...columns] };
   });
 }
@@ -232,12 +238,8 @@ async function createHeadGraph(
   };
   const shapeOf = (name: string): readonly number[] => head.parameters.get(name) as readonly number[];
   const parameter = (name: string): Tensor => declare(wholeOf(name, shapeOf(name)), trained.includes(name));
-  const inParts = (name: string): MatrixInParts => {
-    const parts = partsOf(name, shapeOf(name));
-    if (parts.length === 1) return { whole: parameter(name), parts: [parameter(name)] };
-    const whole = declare(wholeOf(name, shapeOf(name)), false);
-    return { whole, parts: parts.map((part) => declare(part, trained.includes(name))) };
-  };
+  const inParts = (name: string): Tensor[] =>
+    partsOf(name, shapeOf(name)).map((part) => declare(part, trained.includes(name)));
   const rows = new Map([...head.inputs].map(([name, type]) => [name, graph.input(name, [headRows], type)]));
   const nodes = head.build(graph, hidden, { parameter, inParts, row: (name) => rows.get(name) as Tensor });
   const fed = [...declared.values()].map(({ part }) => part);

@@ -4,12 +4,13 @@ import type { Loss } from "../algorithm/loss.ts";
 import { assert } from "../errors.ts";
 import { canonicalJson } from "../shared/hash.ts";
 import type { ElementType } from "./graph.ts";
-import type { Head } from "./head.ts";
+import { type Head, rowsOfPart } from "./head.ts";
 import { buildLoss, type LossInputs, lossInputNames } from "./loss-graph.ts";
 import { type ModelOptions, parameterShapes } from "./model-options.ts";
-import { linearInParts, logSoftmaxAt, rmsNorm } from "./operators.ts";
+import { rmsNorm } from "./operators.ts";
 import type { RowPlaces } from "./places.ts";
 import type { Values } from "./session.ts";
+import { tokenLogprobs } from "./token-logprobs.ts";
 
 const norm = "model.norm.weight";
 
@@ -25,12 +26,13 @@ export function languageHead(model: ModelOptions, loss?: Loss): Head {
       ["targets", "int64"],
       ...lossInputs.map((name) => [name, "float32"] as const),
     ]),
-    // Logits, their log-softmax and, on the way back, the gradient of the logits.
-    floatsPerRow: (loss ? 3 : 2) * model.vocabularySize,
+    // Probabilities, for the way back; without it logits and probabilities of one part.
+    floatsPerRow: loss
+      ? model.vocabularySize
+      : 2 * Math.min(model.vocabularySize, rowsOfPart(model.vocabularySize)),
     build: (graph, hidden, { parameter, inParts, row }) => {
       const normalized = rmsNorm(graph, hidden, parameter(norm), model.rmsEpsilon);
-      const logits = linearInParts(graph, normalized, inParts(output));
-      const values = logSoftmaxAt(graph, logits, row("targets"));
+      const values = tokenLogprobs(graph, normalized, { parts: inParts(output), indexes: row("targets") });
       if (!loss) return { values };
       const inputs = Object.fromEntries(lossInputs.map((name) => [name, row(name)]));
       return { values, loss: buildLoss(graph, loss, values, inputs as unknown as LossInputs) };

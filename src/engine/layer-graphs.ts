@@ -40,6 +40,8 @@ export interface LayerForm {
   readonly isPacked: boolean;
   /** Whether what attention computes is kept too, its weights among it. */
   readonly keepsAttention: boolean;
+  /** Blocks of attention (`attention-blocks.ts`), whose ends are fed as `blockEnds`, for so many sequences; absent: one, for any number. */
+  readonly blocks?: { readonly count: number; readonly batch: number } | undefined;
 }
 
 export async function createForwardLayer(
@@ -58,8 +60,6 @@ export async function createForwardLayer(
 
 export interface BackwardForm extends LayerForm {
   readonly trained: readonly string[];
-  /** Blocks of attention (`attention-blocks.ts`), whose ends are fed as `blockEnds` where there are several. */
-  readonly blocks: number;
 }
 
 export interface BackwardLayer {
@@ -96,7 +96,6 @@ export async function createBackwardLayer(
 export const keptPrefix = "kept.";
 
 interface LayerToAdd extends LayerForm {
-  readonly blocks?: number;
   readonly adapted: AdaptedModel;
   /** Names below `model.layers.N.` */
   readonly trained: ReadonlySet<string>;
@@ -114,7 +113,7 @@ function addLayer(
   const { model } = adapted;
   const graph = new Graph();
   const hidden = graph.parameter("hidden", ["N", model.width]);
-  const tables = declareTables(graph, model, { isPacked, ...(blocks && { blocks }) });
+  const tables = declareTables(graph, model, { isPacked, blocks });
   const parameters = new Map(
     [...layerShapes(adapted)].map(([name, shape]) => [
       firstLayer + name,
@@ -132,15 +131,23 @@ function addLayer(
   return { graph, hidden, output, parameters };
 }
 
-/** The sizes of a shape for `batch` sequences of `time` tokens in so many rows. */
+/** Sizes that differ from run to run: `batch` sequences of `time` tokens in so many rows, and where blocks of attention end. */
+export interface LayerSizes {
+  readonly batch: number;
+  readonly time: number;
+  readonly rows: number;
+  readonly blockEnds: readonly number[];
+}
+
+/** The sizes of a shape. */
 export function resolveShape(
   shape: readonly Dimension[],
-  { batch, time, rows }: { readonly batch: number; readonly time: number; readonly rows: number },
+  { batch, time, rows, blockEnds }: LayerSizes,
 ): number[] {
-  const sizes: Readonly<Record<string, number>> = {
-    B: batch,
-    T: time,
-    N: rows,
-  };
-  return shape.map((size) => (typeof size === "number" ? size : (sizes[size] as number)));
+  const ofBlocks = blockEnds.flatMap((end, index): [string, number][] => [
+    [`times.${index}`, end - (blockEnds[index - 1] ?? 0)],
+    [`keys.${index}`, end],
+  ]);
+  const sizes = new Map([["B", batch], ["T", time], ["N", rows], ...ofBlocks] as const);
+  return shape.map((size) => (typeof size === "number" ? size : (sizes.get(size) as number)));
 }

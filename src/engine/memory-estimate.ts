@@ -147,11 +147,10 @@ function layerFloats(model: ModelOptions, { tokens, time, inOneRun }: MicroBatch
   return tokens * (matrices * model.heads * Math.min(time, tokens) + vectors);
 }
 
-/** Logits, their log-softmax, and their gradient. */
-const logitMatrices = 3;
 /** As `rowsOfPiece`. */
 const pieceFloats = 48 * 2 ** 20;
 
+/** Probabilities of a piece, which become their gradient in place. */
 function headFloats({ vocabularySize }: ModelOptions, { tokens }: MicroBatchShape): number {
-  return logitMatrices * Math.min(tokens * vocabularySize, Math.max(16 * vocabularySize, pieceFloats / 3));
+  return Math.min(tokens * vocabularySize, Math.max(16 * vocabularySize, pieceFloats));
 }

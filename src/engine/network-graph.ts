@@ -46,7 +46,7 @@ export async function createNetworkGraph(
     selectRows(graph, buildLayers(graph, adapted, { hidden, parameters }), places),
     {
       parameter,
-      inParts: (name) => ({ whole: parameter(name), parts: [parameter(name)] }),
+      inParts: (name) => [parameter(name)],
       row: (name) => rows.get(name) as Tensor,
     },
   );

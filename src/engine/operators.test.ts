@@ -5,6 +5,7 @@ import { differentiate } from "./differentiate.ts";
 import { Graph, type Tensor } from "./graph.ts";
 import * as operators from "./operators.ts";
 import { type Feed, Session } from "./session.ts";
+import { tokenLogprobs } from "./token-logprobs.ts";
 
 // The derivative of sum(output * probe) with respect to every parameter entry, by the graph and by central
 // differences. float32 with step 1e-2 leaves an error of some 1e-3 of the largest entry.
@@ -45,14 +46,6 @@ const cases: readonly Case[] = [
     name: "linear with bias",
     build: (g) =>
       operators.linear(g, g.parameter("x", [3, 4]), g.parameter("w", [2, 4]), g.parameter("b", [2])),
-  },
-  {
-    name: "linearInParts",
-    build: (g) => {
-      const parts = [g.parameter("upper", [2, 4]), g.parameter("lower", [3, 4])];
-      const whole = g.node("Concat", parts, [5, 4], { attributes: { axis: 0 } });
-      return operators.linearInParts(g, g.parameter("x", [3, 4]), { whole, parts });
-    },
   },
   {
     name: "batchedProduct",
@@ -121,7 +114,7 @@ const cases: readonly Case[] = [
             lastPositions: g.input("lastPositions", [2], "int32"),
             tokens: g.input("tokens", [1], "int32"),
           },
-          blockEnds: g.input("blockEnds", [3], "int64"),
+          blocks: { ends: g.input("blockEnds", [3], "int64"), batch: 2 },
         },
         { heads: 2, keyValueHeads: 1, headSize: 4, sizes: [2, 5] },
       ),
@@ -136,9 +129,22 @@ const cases: readonly Case[] = [
     build: (g) => operators.gatedSilu(g, g.parameter("gate", [3, 4]), g.parameter("up", [3, 4])),
   },
   {
-    name: "logSoftmaxAt",
-    build: (g) => operators.logSoftmaxAt(g, g.parameter("x", [3, 5]), g.input("indexes", [3], "int64")),
+    name: "tokenLogprobs",
+    build: (g) =>
+      tokenLogprobs(g, g.parameter("x", [3, 4]), {
+        parts: [g.parameter("w", [5, 4])],
+        indexes: g.input("indexes", [3], "int64"),
+      }),
     feeds: { indexes: integers([4, 0, 2], [3]) },
+  },
+  {
+    name: "tokenLogprobs in parts",
+    build: (g) =>
+      tokenLogprobs(g, g.parameter("x", [4, 4]), {
+        parts: [g.parameter("first", [2, 4]), g.parameter("second", [3, 4]), g.parameter("third", [1, 4])],
+        indexes: g.input("indexes", [4], "int64"),
+      }),
+    feeds: { indexes: integers([1, 5, 2, 4], [4]) },
   },
 ];
 

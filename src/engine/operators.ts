@@ -74,40 +74,6 @@ export function linear(graph: Graph, x: Tensor, weight: Tensor, bias?: Tensor): 
   });
 }
 
-/** A matrix (out, in) and the same one in parts, rows after rows; a single part is the matrix itself. */
-export interface MatrixInParts {
-  readonly whole: Tensor;
-  readonly parts: readonly Tensor[];
-}
-
-/**
- * As `linear` with a matrix of very many rows, whose way back goes part by part: gradients belong to the parts, each small
- * enough for the processor's caches.
- */
-export function linearInParts(graph: Graph, x: Tensor, { whole, parts }: MatrixInParts): Tensor {
-  if (parts.length === 1) return linear(graph, x, whole);
-  const [rows] = x.shape as [Dimension];
-  const product = linear(graph, detach(x), detach(whole));
-  return graph.withBackward(product, [x, ...parts], (gradient) => {
-    const sizes = parts.map(({ shape: [size] }) => size as number);
-    const columns = graph.nodesWithOutputs(
-      "Split",
-      [gradient, graph.integers(sizes)],
-      sizes.map((size) => [rows, size]),
-      { attributes: { axis: 1 } },
-    );
-    let ofX: Tensor | undefined;
-    const ofParts = parts.map((part, index) => {
-      const ofPart = columns[index] as Tensor;
-      if (x.requiresGradient) ofX = graph.node("Gemm", ofX ? [ofPart, part, ofX] : [ofPart, part], x.shape);
-      return part.requiresGradient
-        ? graph.node("Gemm", [ofPart, x], part.shape, { attributes: { transA: 1 } })
-        : undefined;
-    });
-    return [ofX, ...ofParts];
-  });
-}
-
 /** The same value, through which no gradient flows. */
 export function detach(x: Tensor): Tensor {
   return { ...x, requiresGradient: false };
@@ -171,21 +137,34 @@ export function rmsNorm(graph: Graph, x: Tensor, weight: Tensor, epsilon: number
       attributes: { axis: -1, epsilon: { float: epsilon } },
       backward: (gradient) => {
         const product = (a: Tensor, b: Tensor): Tensor => graph.node("Mul", [a, b], x.shape);
-        const normalized = product(x, inverse as Tensor);
+        // With r the inverse root mean square: dx = r (g w) - x r^3 / D sum(g w x), dw = sum over rows of r (g x).
+        const along = product(gradient, x);
         const inputGradient = (): Tensor => {
-          const scaled = product(gradient, weight);
-          const along = meanOfLastDimension(graph, product(scaled, normalized));
-          const centred = graph.node("Sub", [scaled, product(normalized, along)], x.shape);
-          return product(centred, inverse as Tensor);
+          const [width] = weight.shape as [number];
+          const column = reshape(graph, detach(weight), [width, 1]);
+          const sums = graph.node("MatMul", [along, column], inverse.shape);
+          const cube = graph.node("Pow", [inverse, graph.scalar(3)], inverse.shape);
+          const factor = graph.node("Mul", [cube, graph.scalar(1 / width)], inverse.shape);
+          const pull = product(x, graph.node("Mul", [sums, factor], inverse.shape));
+          return graph.node("Sub", [product(product(gradient, weight), inverse), pull], x.shape);
         };
         return [
           x.requiresGradient ? inputGradient() : undefined,
-          weight.requiresGradient ? sumTo(graph, product(gradient, normalized), weight.shape) : undefined,
+          weight.requiresGradient ? scaleGradient(graph, along, inverse, weight) : undefined,
         ];
       },
     },
   ) as [Tensor, Tensor];
   return output;
+}
+
+/** The sum over all rows of x g times their inverse root mean square: the gradient of the scale of `rmsNorm` (width). */
+function scaleGradient(graph: Graph, along: Tensor, inverse: Tensor, scale: Tensor): Tensor {
+  const [width] = scale.shape as [number];
+  const column = graph.node("Reshape", [inverse, graph.integers([-1, 1])], ["rows", 1]);
+  const rows = graph.node("Reshape", [along, graph.integers([-1, width])], ["rows", width]);
+  const sum = graph.node("Gemm", [column, rows], [1, width], { attributes: { transA: 1 } });
+  return graph.node("Reshape", [sum, graph.integers([width])], [width]);
 }
 
 export interface RotaryTables {
@@ -229,37 +208,9 @@ export function gatedSilu(graph: Graph, gate: Tensor, up: Tensor): Tensor {
   });
 }
 
-/** Natural log of the softmax over the last dimension, at one index of each row: x (M, V), indexes (M) to (M). */
-export function logSoftmaxAt(graph: Graph, x: Tensor, indexes: Tensor): Tensor {
-  const [rows] = x.shape as [Dimension];
-  const logSoftmax = graph.node("LogSoftmax", [x], x.shape, { attributes: { axis: -1 } });
-  const last = graph.integers([1]);
-  const column = graph.node("Unsqueeze", [indexes, last], [rows, 1], { type: "int64" });
-  const picked = graph.node("GatherElements", [logSoftmax, column], [rows, 1], { attributes: { axis: 1 } });
-  const output = graph.node("Squeeze", [picked, last], [rows]);
-  return graph.withBackward(output, [x], (gradient) => {
-    // d logprob / d x = onehot(index) - softmax(x)
-    const negative = graph.node("Neg", [graph.node("Unsqueeze", [gradient, last], [rows, 1])], [rows, 1]);
-    const probabilities = graph.node("Exp", [logSoftmax], x.shape);
-    const scaled = graph.node("Mul", [probabilities, negative], x.shape);
-    const updates = graph.node("Unsqueeze", [gradient, last], [rows, 1]);
-    return [
-      graph.node("ScatterElements", [scaled, column, updates], x.shape, {
-        attributes: { axis: 1, reduction: "add" },
-      }),
-    ];
-  });
-}
-
 /** The sum over the last dimension, which stays with size 1. */
 export function sumOfLastDimension(graph: Graph, x: Tensor): Tensor {
   return graph.node("ReduceSum", [x, graph.integers([-1])], [...x.shape.slice(0, -1), 1], {
-    attributes: { keepdims: 1 },
-  });
-}
-
-function meanOfLastDimension(graph: Graph, x: Tensor): Tensor {
-  return graph.node("ReduceMean", [x, graph.integers([-1])], [...x.shape.slice(0, -1), 1], {
     attributes: { keepdims: 1 },
   });
 }

@@ -8,6 +8,7 @@ import { Activations } from "./activations.ts";
 import { accumulatorPrefix } from "./differentiate.ts";
 import { addEmbeddingGradient, embed, embeddingTable } from "./embeddings.ts";
 import {
+  type BackwardForm,
   type BackwardLayer,
   createBackwardLayer,
   createForwardLayer,
@@ -17,6 +18,7 @@ import {
   layerShapes,
   resolveShape,
 } from "./layer-graphs.ts";
+import { LayerSessions } from "./layer-sessions.ts";
 import type { AdaptedModel } from "./lora.ts";
 import type { Sequences } from "./packing.ts";
 import type { Parameter, ParameterSet } from "./parameters.ts";
@@ -34,13 +36,15 @@ export class Trunk {
   /** Of a layer's parameters, below `model.layers.N.`. */
   readonly #names: readonly string[];
   readonly #activations = new Activations();
-  readonly #forward = new Map<boolean, Promise<ForwardLayer>>();
-  readonly #backward = new Map<string, Promise<BackwardLayer>>();
+  readonly #forward: LayerSessions<LayerForm, ForwardLayer>;
+  readonly #backward: LayerSessions<BackwardForm, BackwardLayer>;
 
   constructor(adapted: AdaptedModel, options: TrunkOptions) {
     this.#adapted = adapted;
     this.#options = options;
     this.#names = [...layerShapes(adapted).keys()];
+    this.#forward = new LayerSessions((form) => createForwardLayer(adapted, form, options));
+    this.#backward = new LayerSessions((form) => createBackwardLayer(adapted, form, options));
   }
 
   /** Hidden states that leave the last layer (N, width), without a way back; valid until the next call. */
@@ -100,10 +104,8 @@ export class Trunk {
   }
 
   async close(): Promise<void> {
-    for (const layer of [...this.#forward.values(), ...this.#backward.values()])
-      await (await layer).session.close();
-    this.#forward.clear();
-    this.#backward.clear();
+    await this.#forward.close();
+    await this.#backward.close();
     this.#activations.clear();
   }
 
@@ -114,7 +116,7 @@ export class Trunk {
   }
 
   async #runForward(call: LayerCall & { readonly next: Feed }): Promise<void> {
-    const { session, output, kept: outputs } = await this.#forwardLayer(call.sequences);
+    const { session, output, kept: outputs } = await this.#forward.get(this.#form(call.sequences));
     const feeds = new Map([["hidden", call.hidden], ...call.tables, ...this.#weights(call)]);
     const into = new Map([[output, call.next]]);
     for (const [name, array] of call.kept ?? []) into.set(outputs.get(name)?.name as string, array);
@@ -126,7 +128,10 @@ export class Trunk {
   ): Promise<void> {
     const { layer, gradients } = call;
     const trained = this.#names.filter((name) => gradients.has(nameOf(layer, name)));
-    const { session, hiddenGradient, gradientOutputs } = await this.#backwardLayer(trained, call.sequences);
+    const { session, hiddenGradient, gradientOutputs } = await this.#backward.get({
+      trained,
+      ...this.#form(call.sequences),
+    });
     const accumulators = trained.map(
       (name) => [name, gradients.get(nameOf(layer, name)) as Parameter] as const,
     );
@@ -134,7 +139,6 @@ export class Trunk {
       ["hidden", call.hidden],
       ["gradient", call.gradient],
       ...call.tables,
-      ...blockFeeds(call.sequences),
       ...this.#weights(call),
       ...[...(call.kept ?? [])].map(([name, array]) => [keptPrefix + name, array] as const),
       ...accumulators.map(([name, array]) => [accumulatorPrefix + name, array] as const),
@@ -146,25 +150,10 @@ export class Trunk {
     await session.run(feeds, [], into);
   }
 
-  #forwardLayer({ packing }: Sequences): Promise<ForwardLayer> {
-    const form = this.#form(packing !== undefined);
-    const layer = this.#forward.get(form.isPacked) ?? createForwardLayer(this.#adapted, form, this.#options);
-    this.#forward.set(form.isPacked, layer);
-    return layer;
-  }
-
-  #backwardLayer(trained: readonly string[], { packing, time }: Sequences): Promise<BackwardLayer> {
-    const form = { trained, blocks: blocksOf(time), ...this.#form(packing !== undefined) };
-    const key = [...trained, form.isPacked, form.blocks].join(" ");
-    const known = this.#backward.get(key);
-    if (known) return known;
-    const created = createBackwardLayer(this.#adapted, form, this.#options);
-    this.#backward.set(key, created);
-    return created;
-  }
-
-  #form(isPacked: boolean): LayerForm {
-    return { isPacked, keepsAttention: this.#options.keepsAttention ?? false };
+  #form({ packing, batch, time }: Sequences): LayerForm {
+    const count = blockEndsOf(time).length;
+    const form = { isPacked: packing !== undefined, keepsAttention: this.#options.keepsAttention ?? false };
+    return count === 1 ? form : { ...form, blocks: { count, batch } };
   }
 
   /** Weights of a layer by their names within it. */
@@ -179,8 +168,8 @@ export class Trunk {
   }
 
   async #keptArrays(label: string, sequences: Sequences): Promise<ReadonlyMap<string, Feed>> {
-    const { kept } = await this.#forwardLayer(sequences);
-    const sizes = { ...sequences, rows: sequences.tokens.length };
+    const { kept } = await this.#forward.get(this.#form(sequences));
+    const sizes = { ...sequences, rows: sequences.tokens.length, blockEnds: blockEndsOf(sequences.time) };
     return new Map(
       [...kept].map(([name, tensor]) => {
         const shape = resolveShape(tensor.shape, sizes);
@@ -191,7 +180,7 @@ export class Trunk {
   }
 
   #tables(sequences: Sequences): [string, Feed][] {
-    return tableFeeds(this.#adapted.model, sequences);
+    return [...tableFeeds(this.#adapted.model, sequences), ...blockFeeds(sequences)];
   }
 }
 
@@ -208,16 +197,16 @@ function nameOf(layer: number, name: string): string {
   return `model.layers.${layer}.${name}`;
 }
 
-/** Blocks of attention on the way back of sequences of `time` tokens: short ones are not worth the cuts. */
-function blocksOf(time: number): number {
-  return time < leastTimeOfBlocks ? 1 : blocksOfLong;
+/** Where blocks of attention over sequences of `time` tokens end: short ones are not worth the cuts. */
+function blockEndsOf(time: number): number[] {
+  const blocks = time < leastTimeOfBlocks ? 1 : blocksOfLong;
+  return Array.from({ length: blocks }, (_, index) => Math.ceil(((index + 1) * time) / blocks));
 }
 const leastTimeOfBlocks = 192;
 const blocksOfLong = 4;
 
 function blockFeeds({ time }: Sequences): [string, Feed][] {
-  const blocks = blocksOf(time);
-  if (blocks === 1) return [];
-  const ends = Array.from({ length: blocks }, (_, index) => BigInt(Math.ceil(((index + 1) * time) / blocks)));
-  return [["blockEnds", { data: BigInt64Array.from(ends), shape: [blocks] }]];
+  const ends = blockEndsOf(time);
+  if (ends.length === 1) return [];
+  return [["blockEnds", { data: BigInt64Array.from(ends, BigInt), shape: [ends.length] }]];
 }
