@@ -10,8 +10,18 @@ import { answerRequests } from "./answer-requests.ts";
 
 type Request =
   | { readonly op: "build"; readonly corpus: string }
-  | { readonly op: "open"; readonly query: string; readonly options: OpenIndexOptions }
-  | { readonly op: "single" | "bulk" | "ranking"; readonly queries: readonly string[]; readonly k: number }
+  | {
+      readonly op: "open";
+      readonly query: string;
+      readonly options: OpenIndexOptions;
+      /** An index that is there; absent: the one that was built. */
+      readonly folder?: string;
+    }
+  | {
+      readonly op: "single" | "bulk" | "ranking" | "latencies";
+      readonly queries: readonly string[];
+      readonly k: number;
+    }
   | { readonly op: "peak" };
 
 const root = mkdtempSync(join(tmpdir(), "forager-bench-"));
@@ -36,9 +46,9 @@ async function build(corpus: string): Promise<object> {
   return { seconds: (performance.now() - start) / 1000, passages, bytes, folder };
 }
 
-async function open(query: string, options: OpenIndexOptions): Promise<object> {
+async function open({ query, options, ...place }: Extract<Request, { op: "open" }>): Promise<object> {
   const start = performance.now();
-  index = await openIndex(folder, options);
+  index = await openIndex(place.folder ?? folder, options);
   await index.retrieve([query], 10);
   return { seconds: (performance.now() - start) / 1000, bytes: process.memoryUsage().rss };
 }
@@ -50,15 +60,28 @@ async function search(op: "single" | "bulk", queries: readonly string[], k: numb
   return { seconds: (performance.now() - start) / 1000 };
 }
 
+/** Milliseconds of each query, passages included. */
+async function latencies(queries: readonly string[], k: number): Promise<object> {
+  const milliseconds: number[] = [];
+  for (const query of queries) {
+    const start = performance.now();
+    await opened().retrieve([query], k);
+    milliseconds.push(performance.now() - start);
+  }
+  return { milliseconds, bytes: process.memoryUsage().rss };
+}
+
 async function answer(request: Request): Promise<object> {
   switch (request.op) {
     case "build":
       return await build(request.corpus);
     case "open":
-      return await open(request.query, request.options);
+      return await open(request);
     case "single":
     case "bulk":
       return await search(request.op, request.queries, request.k);
+    case "latencies":
+      return await latencies(request.queries, request.k);
     case "ranking": {
       const rankings = await opened().rank(request.queries, request.k);
       return { positions: rankings.map(({ positions }) => [...positions]) };

@@ -196,7 +196,7 @@ function optionsOf(args: readonly string[]): Options {
   };
 }
 
-async function questionsIn(path: string): Promise<Question[]> {
+export async function questionsIn(path: string): Promise<Question[]> {
   if (path.endsWith(".jsonl")) return await readQuestions(path);
   const present = files.map((file) => join(path, `${file}.jsonl`)).filter((file) => existsSync(file));
   if (present.length === 0) throw new Error(`${path} has none of ${files.join(".jsonl, ")}.jsonl`);

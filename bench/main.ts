@@ -9,6 +9,7 @@ import { denseBench } from "./dense.ts";
 import { engineBench } from "./engine.ts";
 import { grpoBench } from "./grpo.ts";
 import { lanceBench } from "./lance.ts";
+import { largeIndexBench } from "./large-index.ts";
 import { lexicalBench } from "./lexical.ts";
 import { formatBytes } from "./measure.ts";
 import { orchestrationBench } from "./orchestration.ts";
@@ -26,6 +27,7 @@ const benches: readonly Bench[] = [
   engineBench,
   grpoBench,
   lanceBench,
+  largeIndexBench,
   lexicalBench,
   orchestrationBench,
   planBench,
