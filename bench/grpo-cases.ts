@@ -22,7 +22,7 @@ export interface GrpoWork {
 }
 
 export interface GrpoCase {
-  readonly name: "single" | "multi";
+  readonly name: "single" | "multi" | "multi-sorted";
   readonly about: string;
   readonly work: GrpoWork;
 }
@@ -53,16 +53,19 @@ export function grpoCases({ questions, group, shrink }: GrpoSize): readonly Grpo
   const less = (tokens: number): number => Math.max(4, Math.round(tokens / shrink));
   const single = Array.from({ length: count }, () => [{ completion: less(192), observation: 0 }]);
   const multi = Array.from({ length: count }, (_, index) => episode(index, less));
+  const multiWork = { prompt: less(128), questions, group, rollouts: multi };
+  const multiAbout = `${questions} questions × ${group} rollouts, one to four turns with the three best passages, at most ${less(mostTokens)} tokens`;
   return [
     {
       name: "single",
       about: `${count} rollouts of ${less(48)} + ${less(192)} tokens, one turn`,
       work: { prompt: less(48), questions, group, rollouts: single },
     },
+    { name: "multi", about: multiAbout, work: multiWork },
     {
-      name: "multi",
-      about: `${questions} questions × ${group} rollouts, one to four turns with the three best passages, at most ${less(mostTokens)} tokens`,
-      work: { prompt: less(128), questions, group, rollouts: multi },
+      name: "multi-sorted",
+      about: `${multiAbout}, the peer's update in PyTorch alone with sequences of like length together`,
+      work: multiWork,
     },
   ];
 }

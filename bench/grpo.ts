@@ -1,7 +1,8 @@
 /**
  * One whole step of GRPO (sampling and update) against the same work elsewhere, fp32, random weights, equal threads, in
- * turn: a single-turn step against TRL's `GRPOTrainer`, and a multi-turn step, as search agents play it, against `generate`
- * in lock-step with the same update in PyTorch. Python with trl is found by FORAGER_PYTHON (default `python3`). With
+ * turn: a single-turn step of TRL's `GRPOTrainer`; a multi-turn step, as search agents play it, of the same trainer over
+ * rollouts that `generate` played in lock-step; and the same rollouts with a tighter update in PyTorch alone, which trains
+ * sequences of like length together. Python with trl is found by FORAGER_PYTHON (default `python3`). With
  * `--sampling-weights int8` our side samples with weights of 8 bits; the peer, and both updates, stay in fp32.
  *
  * Not covered: retrieval and rewards, which take milliseconds; a log-probability that decides when a text ends.
@@ -52,7 +53,7 @@ export const grpoBench: Bench = {
   about:
     "seconds of a GRPO step against TRL's GRPOTrainer, and of a multi-turn step against generate in lock-step",
   options:
-    "[--rounds 3] [--warm-up 1] [--threads CORES] [--model 135m|tiny] [--sampling-weights f32|int8|int4] [--cases single,multi] [--questions 8] [--group 8] [--shrink 1]",
+    "[--rounds 3] [--warm-up 1] [--threads CORES] [--model 135m|tiny] [--sampling-weights f32|int8|int4] [--cases single,multi,multi-sorted] [--questions 8] [--group 8] [--shrink 1]",
   async run(args) {
     const options = readOptions(args);
     const peer = await findPeer();
@@ -79,7 +80,7 @@ function readOptions(args: readonly string[]): Options {
       threads: { type: "string", default: String(availableParallelism()) },
       model: { type: "string", default: "135m" },
       "sampling-weights": { type: "string", default: "f32" },
-      cases: { type: "string", default: "single,multi" },
+      cases: { type: "string", default: "single,multi,multi-sorted" },
       questions: { type: "string", default: "8" },
       group: { type: "string", default: "8" },
       shrink: { type: "string", default: "1" },
@@ -98,7 +99,8 @@ function readOptions(args: readonly string[]): Options {
   const all = grpoCases({ questions: whole("questions"), group: whole("group", 2), shrink: whole("shrink") });
   const cases = values.cases.split(",").map((name) => {
     const found = all.find((candidate) => candidate.name === name);
-    if (found === undefined) throw new Error(`Unknown case ${name}; there are single, multi`);
+    if (found === undefined)
+      throw new Error(`Unknown case ${name}; there are ${all.map((known) => known.name).join(", ")}`);
     return found;
   });
   return {
@@ -217,6 +219,6 @@ function render(
   );
   const head = ["case", ...sides, "ratio", "ratio sampling", "ratio update", "Forager peak", "peer peak"];
   const cases = results.map(({ case: name, about }) => `${name}: ${about}.`).join(" ");
-  const note = `Seconds of one step, median (min-max) of interleaved rounds; ratio: the peer's seconds over ours. Model ${model}, ${threads} threads, our sampling weights ${samplingWeights}; peer: ${peer ?? "none (TRL not found)"}; multi: generate in lock-step and PyTorch. ${cases}`;
+  const note = `Seconds of one step, median (min-max) of interleaved rounds; ratio: the peer's seconds over ours. Model ${model}, ${threads} threads, our sampling weights ${samplingWeights}; peer: ${peer ?? "none (TRL not found)"}; multi: generate in lock-step. ${cases}`;
   return `${markdownTable(head, results.map(markdownRow))}\n\n${note}`;
 }

@@ -5,7 +5,8 @@ Answers one JSON object a line on standard output to each JSON line on standard 
   {"op": "info"}                                  versions
   {"op": "prepare", "model": {...}, "threads": n} a Llama of this shape with random weights
   {"op": "step", "name": "single", ...}           a step of TRL's GRPOTrainer: sampling, reward, update (beta 0)
-  {"op": "step", "name": "multi", ...}            `generate` in lock-step, turn after turn, and the same update in PyTorch
+  {"op": "step", "name": "multi", ...}            the same trainer and update; it is given rollouts that `generate` played in lock-step, turn after turn
+  {"op": "step", "name": "multi-sorted", ...}     the same rollouts and an update in PyTorch alone, sequences of like length together
   {"op": "peak"}                                  largest resident memory of this process so far, bytes
 
 How many tokens each rollout has is given (bench/grpo-cases.ts). Where rows of a batch differ, `generate` runs until the
@@ -23,7 +24,7 @@ import time
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 MODEL, OPTIMIZER, SHAPE = None, None, None
 MICRO_BATCH = 8
-# The most tokens of one micro-batch of the multi-turn update, padding included: as many as our side computes at once.
+# The most tokens of one micro-batch of a multi-turn update, padding included: as many as our side computes at once.
 TOKEN_BUDGET = 4096
 
 
@@ -66,7 +67,7 @@ def prepare(request):
 
 
 def step(request):
-    return trl_step(request) if request["name"] == "single" else lockstep_step(request)
+    return sorted_step(request) if request["name"] == "multi-sorted" else trl_step(request)
 
 
 # --- TRL -------------------------------------------------------------------------------------------------------------
@@ -89,12 +90,14 @@ def trl_step(request):
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    rollouts, completion = len(request["rollouts"]), request["rollouts"][0][0]["completion"]
+    plans = request["rollouts"]
+    rollouts, completion = len(plans), max(turns(plan) for plan in plans)
     generator = torch.Generator().manual_seed(request["round"])
     size = (request["questions"], request["prompt"])
     ids = torch.randint(1, SHAPE["vocabularySize"], size, generator=generator).tolist()
     prompts = [" ".join(map(str, row)) for row in ids]
-    micro = min(MICRO_BATCH, rollouts)
+    single = request["name"] == "single"
+    micro = min(MICRO_BATCH if single else divisor(rollouts, TOKEN_BUDGET // (request["prompt"] + completion)), rollouts)
     config = GRPOConfig(
         output_dir=tempfile.mkdtemp(prefix="trl-grpo-"),
         use_cpu=True,
@@ -129,6 +132,16 @@ def trl_step(request):
         lengths.extend(len(row) for row in completion_ids)
         return [float(i % 2) for i, _ in enumerate(completion_ids)]
 
+    def play_all(texts, _):
+        rows, masks = play([[int(word) for word in text.split()] for text in texts], plans)
+        size = request["prompt"]
+        return {
+            "prompt_ids": [row[:size] for row in rows],
+            "completion_ids": [row[size:] for row in rows],
+            "logprobs": None,
+            "env_mask": [mask[size:] for mask in masks],
+        }
+
     trainer = GRPOTrainer(
         model=MODEL,
         reward_funcs=reward,
@@ -136,6 +149,7 @@ def trl_step(request):
         train_dataset=Dataset.from_dict({"prompt": prompts}),
         processing_class=number_tokenizer(),
         callbacks=[Clock()],
+        rollout_func=None if single else play_all,
     )
     generate = trainer._generate_and_score_completions
 
@@ -149,38 +163,40 @@ def trl_step(request):
 
     trainer._generate_and_score_completions = timed
     trainer.train()
-    if len(lengths) != rollouts or set(lengths) != {completion}:
-        raise ValueError(f"{rollouts} completions of {completion} tokens were expected, got {lengths}")
+    if lengths != [turns(plan) for plan in plans]:
+        raise ValueError(f"completions of {[turns(plan) for plan in plans]} tokens were expected, got {lengths}")
     seconds = clock["end"] - clock["start"]
     return {
         "seconds": seconds,
         "sampling": clock["sampling"],
         "update": seconds - clock["sampling"],
-        "sampledTokens": sum(lengths),
+        "sampledTokens": sum(turn["completion"] for plan in plans for turn in plan),
         "tokens": sum(lengths) + rollouts * request["prompt"],
     }
+
+
+def turns(plan):
+    """Tokens of a rollout after its prompt."""
+    return sum(turn["completion"] + turn["observation"] for turn in plan)
+
+
+def divisor(count, most):
+    """The largest divisor of `count` up to `most`."""
+    return max(d for d in range(1, count + 1) if count % d == 0 and d <= max(1, most))
 
 
 # --- generate in lock-step --------------------------------------------------------------------------------------------
 
 
-def lockstep_step(request):
+def sorted_step(request):
     import torch
 
     start = time.perf_counter()
     torch.manual_seed(request["round"])
-    plans, group = request["rollouts"], request["group"]
     prompts = torch.randint(1, SHAPE["vocabularySize"], (request["questions"], request["prompt"])).tolist()
-    rows = [list(prompts[i // group]) for i in range(len(plans))]
-    masks = [[0] * len(row) for row in rows]
+    plans, group = request["rollouts"], request["group"]
     MODEL.eval()
-    for turn in range(max(map(len, plans))):
-        playing = [i for i, plan in enumerate(plans) if turn < len(plan)]
-        written = generate_rows([rows[i] for i in playing], max(plans[i][turn]["completion"] for i in playing))
-        for i, new in zip(playing, written):
-            completion, observation = plans[i][turn]["completion"], plans[i][turn]["observation"]
-            rows[i] += new[:completion] + torch.randint(1, SHAPE["vocabularySize"], (observation,)).tolist()
-            masks[i] += [1] * completion + [0] * observation
+    rows, masks = play([prompts[i // group] for i in range(len(plans))], plans)
     sampled = time.perf_counter()
     update(rows, masks)
     end = time.perf_counter()
@@ -191,6 +207,22 @@ def lockstep_step(request):
         "sampledTokens": sum(map(sum, masks)),
         "tokens": sum(map(len, rows)),
     }
+
+
+def play(prompts, plans):
+    """All tokens of each rollout, and of each whether the model wrote it."""
+    import torch
+
+    rows = [list(prompt) for prompt in prompts]
+    masks = [[0] * len(row) for row in rows]
+    for turn in range(max(map(len, plans))):
+        playing = [i for i, plan in enumerate(plans) if turn < len(plan)]
+        written = generate_rows([rows[i] for i in playing], max(plans[i][turn]["completion"] for i in playing))
+        for i, new in zip(playing, written):
+            completion, observation = plans[i][turn]["completion"], plans[i][turn]["observation"]
+            rows[i] += new[:completion] + torch.randint(1, SHAPE["vocabularySize"], (observation,)).tolist()
+            masks[i] += [1] * completion + [0] * observation
+    return rows, masks
 
 
 def generate_rows(rows, count):
