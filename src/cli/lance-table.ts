@@ -9,6 +9,7 @@ import { UsageError } from "../errors.ts";
 import { startProgress } from "../reporting/progress.ts";
 import { openEncoderReference } from "../retrieval/encoder-reference.ts";
 import { buildLanceTable } from "../retrieval/lance/build-lance-table.ts";
+import { manifestTable } from "../retrieval/lance/lance-manifest.ts";
 import { type LanceRetriever, lanceRetriever } from "../retrieval/lance/lance-retriever.ts";
 import type { SearchOptions } from "../retrieval/search-folder.ts";
 import type { Closers } from "../shared/closers.ts";
@@ -21,7 +22,9 @@ const TABLE = "passages";
 
 /** Whether a place is an object store, or a folder with a table of LanceDB. */
 export async function isLancePlace(place: string): Promise<boolean> {
-  return /^[a-z0-9]+:\/\//.test(place) || (await exists(join(place, `${TABLE}.lance`)));
+  if (/^[a-z0-9]+:\/\//.test(place)) return true;
+  const tables = [TABLE, manifestTable(TABLE)].map((table) => exists(join(place, `${table}.lance`)));
+  return (await Promise.all(tables)).includes(true);
 }
 
 export interface LanceJob {
@@ -60,7 +63,8 @@ export async function indexIntoLance(
     io.print(`${built.count} passages are in the table ${TABLE} of ${uri} (${seconds.toFixed(1)} s)`);
     const peakBytes = process.resourceUsage().maxRSS * 1024;
     const { count: passages, corpusHash } = built;
-    const skipped = skippedCount(report) + report.skippedFiles;
+    const dropped = settings.corpus.dropDuplicates ? report.duplicatePassages : 0;
+    const skipped = skippedCount(report) + report.skippedFiles + dropped;
     return {
       json: { index: uri, passages, skipped, seconds, peakBytes, bytes: null, corpusHash, method: "lance" },
     };
@@ -93,7 +97,12 @@ export async function openLance(
       ? undefined
       : await openEncoderReference(reference, processWorld(io));
   if (encoder) opened.defer(() => encoder.close());
-  const retriever = await lanceRetriever(uri, { table: TABLE, mode: chosen, ...(encoder && { encoder }) });
+  const retriever = await lanceRetriever(uri, {
+    table: TABLE,
+    mode: chosen,
+    signal: io.signal,
+    ...(encoder && { encoder }),
+  });
   opened.defer(() => retriever.close());
   return retriever;
 }

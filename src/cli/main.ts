@@ -34,3 +34,5 @@ process.exitCode = await run(process.argv.slice(2), {
   now: () => new Date(),
   clock: () => performance.now(),
 });
+// What failed may still be waited for by a library, as LanceDB waits for a server: that must not hold the process.
+if (process.exitCode !== 0) setTimeout(() => process.exit(), 1000).unref();

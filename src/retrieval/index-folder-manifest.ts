@@ -8,7 +8,8 @@ import { BM25_VERSION } from "./lexical/bm25-index.ts";
 import { recordedBm25OptionsSchema } from "./lexical/bm25-options.ts";
 import { damaged, type Part, partSchema, writePart } from "./part-files.ts";
 
-const MANIFEST = "index.json";
+/** The file that makes a folder an index. */
+export const INDEX_MANIFEST = "index.json";
 
 const manifestSchema = z.strictObject({
   method: z.literal("bm25"),
@@ -45,7 +46,7 @@ export function buildFolderOf(folder: string): string {
 /** Writes the manifest; returns its size. */
 export function writeManifest(folder: string, manifest: Omit<Manifest, "method" | "version">): Part {
   const whole: Manifest = { method: "bm25", version: BM25_VERSION, ...manifest };
-  return writePart(folder, MANIFEST, [Buffer.from(`${JSON.stringify(whole, null, 2)}\n`)]);
+  return writePart(folder, INDEX_MANIFEST, [Buffer.from(`${JSON.stringify(whole, null, 2)}\n`)]);
 }
 
 /**
@@ -53,7 +54,7 @@ export function writeManifest(folder: string, manifest: Omit<Manifest, "method" 
  * version of Forager.
  */
 export async function readManifest(folder: string): Promise<Manifest> {
-  const path = join(folder, MANIFEST);
+  const path = join(folder, INDEX_MANIFEST);
   let text: string;
   try {
     text = await readFile(path, "utf8");
@@ -66,10 +67,10 @@ export async function readManifest(folder: string): Promise<Manifest> {
     const isMissing = ["ENOENT", "ENOTDIR"].includes((cause as NodeJS.ErrnoException).code ?? "");
     if (isMissing && (await exists(folder)))
       throw new FileError(
-        `cannot read the index ${folder}: it is no index, which holds ${MANIFEST}; make one with forager index CORPUS --out INDEX`,
+        `cannot read the index ${folder}: it is no index, which holds ${INDEX_MANIFEST}; make one with forager index CORPUS --out INDEX`,
         { cause },
       );
-    throw fileError(`cannot read the index ${folder} (${MANIFEST})`, cause);
+    throw fileError(`cannot read the index ${folder} (${INDEX_MANIFEST})`, cause);
   }
   let value: unknown;
   try {

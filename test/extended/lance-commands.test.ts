@@ -76,8 +76,32 @@ describe.skipIf(!isInstalled())(name, () => {
       "64",
     );
     expect([build.code, build.stderr.includes("--memory is for index folders")]).toEqual([2, true]);
+    for (const set of ["k1=0.9", "fuzzy=false", "variant=bm25+"]) {
+      const { code, stderr } = await runForTest(
+        "index",
+        at("corpus.jsonl"),
+        "--out",
+        at("x"),
+        "--lance",
+        "--set",
+        set,
+      );
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringMatching(/--set \w+ is for index folders; LanceDB ranks/),
+      ]);
+    }
     const search = await runForTest("search", at("table"), "green", "--approximate");
     expect([search.code, search.stderr.includes("--approximate is for index folders")]).toEqual([2, true]);
+  });
+
+  test("passages that are dropped as duplicates count as skipped", async () => {
+    const twice = ["a", "b"].map((id) => `${JSON.stringify({ id, title: "", text: "same" })}\n`);
+    await writeFile(at("twice.jsonl"), twice.join(""));
+    const line = ["index", at("twice.jsonl"), "--out", at("twice"), "--lance", "--json"];
+    expect(await runForTest(...line, "--set", "dropDuplicates=true")).toMatchObject({
+      json: { passages: 1, skipped: 1 },
+    });
   });
 });
 

@@ -3,7 +3,7 @@
  * is not installed these tests are skipped, and those of S3 where moto cannot be installed either.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -212,6 +212,19 @@ describe.skipIf(missing !== undefined)(`LanceDB${missing ? ` (skipped: ${missing
     expect(built).toEqual({ count: 2000, corpusHash: corpusHash(randomPassages(2000)), resumedAt: 900 });
   });
 
+  test("a second build into the same folder is refused while the first one runs", async () => {
+    const uri = freshUri();
+    async function* slow(): AsyncGenerator<Passage> {
+      yield* randomPassages(200);
+      const second = buildLanceTable(randomPassages(300), uri, { table: "t", batchSize: 100 });
+      await expect(second).rejects.toThrow(/the table t in .* is being built by process \d+/);
+      yield* [...randomPassages(300)].slice(200);
+    }
+    const built = await buildLanceTable(slow(), uri, { table: "t", batchSize: 100 });
+    expect(built).toEqual({ count: 300, corpusHash: corpusHash(randomPassages(300)), resumedAt: 0 });
+    expect(readdirSync(uri).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
   test("a build that is killed at any place goes on, and answers as one that was not", async () => {
     const uri = freshUri();
     const stops = ["passages 1000", "passages 4000", "text index", "vector index"];
@@ -330,6 +343,22 @@ function describeObjectStore(): void {
         expect(there.identity).toEqual(here.identity);
         expectAlike(await there.retrieve(queries, 50), await here.retrieve(queries, 50));
       }
+    });
+
+    test("of two builds the one that was started last goes on, with what the other one wrote", async () => {
+      const options: BuildLanceOptions = { table: "twice", batchSize: 100, storage };
+      let second: ReturnType<typeof buildLanceTable> | undefined;
+      async function* slow(): AsyncGenerator<Passage> {
+        yield* [...randomPassages(300)].slice(0, 250);
+        second = buildLanceTable(randomPassages(300), uri, options);
+        await second;
+        yield* [...randomPassages(300)].slice(250);
+      }
+      await expect(buildLanceTable(slow(), uri, options)).rejects.toThrow(
+        /another build of the table twice in .* was started; this one stops, what it wrote is kept/,
+      );
+      const corpus = corpusHash(randomPassages(300));
+      expect(await second).toEqual({ count: 300, corpusHash: corpus, resumedAt: 200 });
     });
 
     test("says what is wrong without the keys", async () => {

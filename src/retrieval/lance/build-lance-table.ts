@@ -7,16 +7,16 @@ import { createHash } from "node:crypto";
 import { corpusHasher } from "../../corpus/corpus-hash.ts";
 import type { Passage } from "../../corpus/passage.ts";
 import { passageLine } from "../../corpus/passage-record.ts";
-import { ConfigError, FileError, RetrieverError } from "../../errors.ts";
-import { canonicalJson } from "../../shared/hash.ts";
+import { ConfigError, RetrieverError } from "../../errors.ts";
 import type { Encoder } from "../dense/encoder.ts";
 import { indexText, indexVectors } from "./lance-indexes.ts";
-import { type LanceSettings, manifestTable, readManifest, writeManifest } from "./lance-manifest.ts";
+import { type LanceSettings, manifestTable, writeManifest } from "./lance-manifest.ts";
 import type { LanceTable } from "./lance-module.ts";
 import { type LanceBuildOptions, type LanceStorage, lanceBuildSchema } from "./lance-options.ts";
-import { type LancePlace, openPlace } from "./lance-place.ts";
-import { arrowRows, rowSchema } from "./lance-rows.ts";
+import type { LancePlace } from "./lance-place.ts";
+import { arrowRows } from "./lance-rows.ts";
 import { type LanceTerms, lanceTerms } from "./lance-terms.ts";
+import { lockPlace, type OpenBuild, openLanceBuild } from "./open-lance-build.ts";
 
 export interface LanceProgress {
   readonly stage: "passages" | "text index" | "vector index";
@@ -49,8 +49,9 @@ const PIECE_CHARACTERS = 32 * 2 ** 20;
 
 /**
  * Builds the table `options.table` in `uri` (a folder, or `s3://BUCKET/PREFIX`), or goes on with an interrupted build of
- * it. Throws `FileError` when a table of that name is finished or not ours, `ConfigError` for options that cannot be
- * used, `RetrieverError` when LanceDB fails or is missing, or passages or settings differ from the interrupted build's.
+ * it. Throws `FileError` when a table of that name is finished, not ours, or being built on this machine, `ConfigError` for options that cannot be
+ * used, `RetrieverError` when LanceDB fails or is missing, passages or settings differ from the interrupted build's, or another
+ * build writes the table.
  */
 export async function buildLanceTable(
   passages: Iterable<Passage> | AsyncIterable<Passage>,
@@ -59,22 +60,36 @@ export async function buildLanceTable(
 ): Promise<BuiltLanceTable> {
   const settings = settingsOf(options);
   options.signal?.throwIfAborted();
-  const place = await openPlace(uri, options);
-  let table: LanceTable | undefined;
+  const release = await lockPlace(uri, options.table);
   try {
-    table = await beginOrResume(place, options.table, settings);
-    const writer = await TableWriter.open(place, table, { ...options, settings });
+    return await buildIn(passages, { uri, settings }, options);
+  } finally {
+    await release();
+  }
+}
+
+async function buildIn(
+  passages: Iterable<Passage> | AsyncIterable<Passage>,
+  { uri, settings }: { readonly uri: string; readonly settings: LanceSettings },
+  options: BuildLanceOptions,
+): Promise<BuiltLanceTable> {
+  const { signal } = options;
+  const opened = await openLanceBuild(uri, options, settings);
+  const { place, table } = opened;
+  try {
+    const writer = await TableWriter.open(opened, { ...options, settings });
     const { count, corpusHash } = await writer.addAll(passages);
     const work = { place, table, settings, count };
     options.onProgress?.({ stage: "text index", passages: count });
     await indexText(work);
-    options.signal?.throwIfAborted();
+    signal?.throwIfAborted();
     if (options.encoder) options.onProgress?.({ stage: "vector index", passages: count });
-    const recall = options.encoder ? await indexVectors(work, options.signal) : null;
+    const recall = options.encoder ? await indexVectors(work, signal) : null;
+    await opened.checkOurs();
     await writeManifest(place, options.table, { state: "finished", settings, count, corpusHash, recall });
     return { count, corpusHash, resumedAt: writer.resumedAt };
   } finally {
-    table?.close();
+    table.close();
     place.connection.close();
   }
 }
@@ -95,35 +110,13 @@ function settingsOf({ build, encoder, batchSize }: BuildLanceOptions): LanceSett
   };
 }
 
-/** A new table, or the one of an interrupted build with the same settings. */
-async function beginOrResume(place: LancePlace, name: string, settings: LanceSettings): Promise<LanceTable> {
-  const manifest = await readManifest(place, name);
-  const table = await place.find(name);
-  if (manifest === undefined && table !== undefined)
-    throw new FileError(`a table ${place.name} exists that Forager did not make; choose another name`);
-  if (manifest?.state === "finished")
-    throw new FileError(
-      `the table ${place.name} is finished already (${manifest.count} passages); choose another name, or drop it and ${manifestTable(name)}`,
-    );
-  if (manifest !== undefined && canonicalJson(manifest.settings) !== canonicalJson(settings))
-    throw new RetrieverError(
-      `the interrupted build of ${place.name} had other settings: expected ${canonicalJson(manifest.settings)}, got ` +
-        `${canonicalJson(settings)}; build with those, or drop the tables ${name} and ${manifestTable(name)}`,
-    );
-  if (manifest === undefined) await writeManifest(place, name, { state: "building", settings });
-  if (table !== undefined) return table;
-  const schema = rowSchema(place.arrow, settings.encoder?.dimensions);
-  return place.attempt(`cannot make the table ${place.name}`, () =>
-    place.connection.createEmptyTable(name, schema),
-  );
-}
-
 interface WriterOptions extends BuildLanceOptions {
   readonly settings: LanceSettings;
 }
 
 /** Adds the passages that are not in the table yet, piece by piece. */
 class TableWriter {
+  readonly #build: OpenBuild;
   readonly #place: LancePlace;
   readonly #table: LanceTable;
   readonly #options: WriterOptions;
@@ -140,11 +133,12 @@ class TableWriter {
   #characters = 0;
 
   private constructor(
-    parts: { readonly place: LancePlace; readonly table: LanceTable; readonly options: WriterOptions },
+    parts: { readonly build: OpenBuild; readonly options: WriterOptions },
     found: { readonly version: number; readonly count: number; readonly checkpoint: string | undefined },
   ) {
-    this.#place = parts.place;
-    this.#table = parts.table;
+    this.#build = parts.build;
+    this.#place = parts.build.place;
+    this.#table = parts.build.table;
     this.#options = parts.options;
     this.#terms = lanceTerms(parts.options.settings.build);
     this.#version = found.version;
@@ -152,7 +146,8 @@ class TableWriter {
     this.#checkpoint = found.checkpoint;
   }
 
-  static async open(place: LancePlace, table: LanceTable, options: WriterOptions): Promise<TableWriter> {
+  static async open(build: OpenBuild, options: WriterOptions): Promise<TableWriter> {
+    const { place, table } = build;
     const found = await place.attempt(`cannot read the table ${place.name}`, async () => {
       const [version, count] = [await table.version(), await table.countRows()];
       if (count === 0) return { version, count, checkpoint: undefined };
@@ -162,10 +157,10 @@ class TableWriter {
       if (typeof checkpoint === "string") return { version, count, checkpoint };
       throw new RetrieverError(
         `the interrupted build of ${place.name} is damaged: ${count} rows, but none is the last of a piece; ` +
-          `drop the tables ${options.table} and ${manifestTable(options.table)} and build again`,
+          `drop the tables ${options.table} and ${manifestTable(options.table)}, or choose another place, and build again`,
       );
     });
-    return new TableWriter({ place, table, options }, found);
+    return new TableWriter({ build, options }, found);
   }
 
   async addAll(
@@ -215,6 +210,7 @@ class TableWriter {
       vectors: await encoder?.encodePassages(this.#piece, { signal }),
       checkpoint: this.#prefix.copy().digest("hex"),
     });
+    await this.#build.checkOurs();
     const version = await this.#place.attempt(`cannot write to the table ${this.#place.name}`, async () => {
       await this.#table.add(rows);
       return this.#table.version();

@@ -21,7 +21,12 @@ export type LanceSettings = z.output<typeof settingsSchema>;
 
 const common = { version: z.literal(LANCE_VERSION), settings: settingsSchema };
 const manifestSchema = z.discriminatedUnion("state", [
-  z.strictObject({ state: z.literal("building"), ...common }),
+  z.strictObject({
+    state: z.literal("building"),
+    ...common,
+    /** Which build writes: the last one that was started. */
+    builder: z.string().optional(),
+  }),
   z.strictObject({
     state: z.literal("finished"),
     ...common,

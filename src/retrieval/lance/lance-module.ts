@@ -91,6 +91,8 @@ export interface Lance {
 export function loadLance(packageName = "@lancedb/lancedb"): Lance {
   // Read when the module loads: with fewer threads, building a text index beside vectors hangs for ever on two cores.
   process.env.LANCE_CPU_THREADS ??= "4";
+  // Its warnings repeat, at length and before its error, what the error says.
+  process.env.LANCEDB_LOG ??= "error";
   const require = createRequire(import.meta.url);
   try {
     const path = require.resolve(packageName);

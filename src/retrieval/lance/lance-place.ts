@@ -2,8 +2,10 @@
  * A connection to where tables lie, and errors of LanceDB in our words. What is secret in the storage options is taken
  * out of every message.
  */
-import { ConfigError, FileError, ForagerError, RetrieverError } from "../../errors.ts";
+import { ConfigError, FileError, RetrieverError } from "../../errors.ts";
+import { onAbort, untilAborted } from "../../shared/concurrency.ts";
 import { exists } from "../../shared/files.ts";
+import { lanceError } from "./lance-errors.ts";
 import {
   type ArrowModule,
   type LanceConnection,
@@ -43,7 +45,7 @@ const DEFAULT_CACHE_BYTES = 2 ** 30;
 export async function openPlace(uri: string, options: PlaceOptions): Promise<LancePlace> {
   const { table, storage = {}, cacheBytes = DEFAULT_CACHE_BYTES } = options;
   checkNames(uri, table);
-  const isLocal = !uri.includes("://");
+  const isLocal = isFolder(uri);
   const storageOptions = isLocal ? {} : storageOptionsOf(storage);
   if (isLocal && options.mustExist && !(await exists(uri)))
     throw new FileError(`cannot open the table ${table} in ${uri}: no such folder; check the path`);
@@ -65,7 +67,36 @@ export async function openPlace(uri: string, options: PlaceOptions): Promise<Lan
   return { lance, arrow, connection, name, attempt, find };
 }
 
-function checkNames(uri: string, table: string): void {
+/**
+ * Waits for `work` at most `limitMs`. LanceDB gives up after many minutes where a server takes connections and never answers.
+ * Throws `RetrieverError` that begins with `what`, or the signal's reason; the work goes on by itself.
+ */
+export async function answerWithin<T>(
+  work: Promise<T>,
+  what: string,
+  { limitMs, signal }: { readonly limitMs: number; readonly signal?: AbortSignal | undefined },
+): Promise<T> {
+  work.catch(() => undefined);
+  signal?.throwIfAborted();
+  const wait = new AbortController();
+  const late = `${what}: no answer within ${limitMs / 1000} s; check that the place can be reached, and AWS_ENDPOINT or storage.endpoint`;
+  const timer = setTimeout(() => wait.abort(new RetrieverError(late)), limitMs);
+  const forget = onAbort(signal, () => wait.abort(signal?.reason));
+  try {
+    return await untilAborted(work, wait.signal);
+  } finally {
+    clearTimeout(timer);
+    forget();
+  }
+}
+
+/** Whether `uri` is a folder, or a place in an object store. */
+export function isFolder(uri: string): boolean {
+  return !uri.includes("://");
+}
+
+/** Throws `ConfigError` for a place or a name that cannot be used. */
+export function checkNames(uri: string, table: string): void {
   for (const [path, schema, value] of [
     ["uri", lanceUriSchema, uri],
     ["table", lanceTableNameSchema, table],
@@ -108,18 +139,7 @@ function attempts({ accessKey, secretKey, sessionToken }: LanceStorage): LancePl
     try {
       return await work();
     } catch (error) {
-      if (error instanceof ForagerError) throw error;
-      throw new RetrieverError(`${what}: ${withoutSecrets(messageOf(error), secrets)}`);
+      throw lanceError(what, error, secrets);
     }
   };
-}
-
-/** Messages of LanceDB end with the chain of their causes and places in its source; the first line says it. */
-function messageOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return (text.split("\n").find((line) => line.trim() !== "") ?? "no reason given").trim().slice(0, 600);
-}
-
-export function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets.reduce((rest, secret) => (secret === "" ? rest : rest.replaceAll(secret, "***")), text);
 }

@@ -7,10 +7,9 @@ import type { Encoder } from "../dense/encoder.ts";
 import { type HybridOptions, hybridRetriever } from "../hybrid.ts";
 import type { Retriever } from "../retriever.ts";
 import { type FinishedManifest, readManifest } from "./lance-manifest.ts";
-import type { LanceTable } from "./lance-module.ts";
 import { type LanceSource, type LanceStorage, lanceSourceSchema } from "./lance-options.ts";
-import { type LancePlace, openPlace } from "./lance-place.ts";
-import { tableSearch, vectorRanking, wordRanking } from "./lance-search.ts";
+import { answerWithin, type LancePlace, openPlace } from "./lance-place.ts";
+import { type OpenTable, tableSearch, vectorRanking, wordRanking } from "./lance-search.ts";
 
 export interface LanceRetrieverOptions {
   readonly table: string;
@@ -19,6 +18,8 @@ export interface LanceRetrieverOptions {
   /** Of the table's vectors, for the modes `dense` and `hybrid` only; stays the caller's to close. */
   readonly encoder?: Encoder;
   readonly storage?: LanceStorage;
+  /** Gives up opening. */
+  readonly signal?: AbortSignal | undefined;
   /** As in `lanceSourceSchema`; so are their defaults. */
   readonly hybrid?: HybridOptions;
   readonly concurrency?: number;
@@ -35,16 +36,18 @@ export interface LanceRetriever extends Retriever {
 
 /**
  * Opens a finished table. Throws `ConfigError` or `FileError` for options or a place that cannot be used,
- * `RetrieverError` when LanceDB is missing, the table is missing, unfinished or changed, or the encoder is not that of
- * its vectors.
+ * `RetrieverError` when LanceDB is missing, the place does not answer within `timeoutMs`, the table is missing, unfinished or
+ * changed, or the encoder is not that of its vectors.
  */
 export async function lanceRetriever(uri: string, options: LanceRetrieverOptions): Promise<LanceRetriever> {
-  const { encoder, storage } = options;
+  const { encoder, storage, signal } = options;
   const source = sourceOf(uri, options);
-  const cacheBytes = source.cacheMegabytes * 2 ** 20;
-  const place = await openPlace(uri, { table: source.table, storage, cacheBytes, mustExist: true });
+  const opening = openTable(uri, source, storage);
+  const { place, table, manifest } = await answerWithin(opening, `cannot open ${source.table} in ${uri}`, {
+    limitMs: source.timeoutMs,
+    signal,
+  });
   try {
-    const { table, manifest } = await openTable(place, source.table);
     const parts = { place, table, manifest, source };
     const words = () => tableSearch(parts, wordRanking(parts));
     const vectors = () => tableSearch(parts, vectorRanking(parts, checkedEncoder(place, manifest, encoder)));
@@ -66,7 +69,7 @@ function retrieverOf(source: LanceSource, words: () => Retriever, vectors: () =>
   return hybridRetriever([{ name: "bm25", retriever: words() }, dense], source.hybrid);
 }
 
-function sourceOf(uri: string, { encoder, storage, ...given }: LanceRetrieverOptions): LanceSource {
+function sourceOf(uri: string, { encoder, storage, signal, ...given }: LanceRetrieverOptions): LanceSource {
   const parsed = lanceSourceSchema.safeParse({ type: "lance", uri, ...given });
   if (parsed.success && parsed.data.mode === "bm25" && encoder !== undefined)
     throw new ConfigError(
@@ -80,10 +83,28 @@ function sourceOf(uri: string, { encoder, storage, ...given }: LanceRetrieverOpt
   });
 }
 
+type OpenedTable = Pick<OpenTable, "place" | "table" | "manifest">;
+
 async function openTable(
-  place: LancePlace,
-  name: string,
-): Promise<{ table: LanceTable; manifest: FinishedManifest }> {
+  uri: string,
+  { table, cacheMegabytes }: LanceSource,
+  storage: LanceStorage | undefined,
+): Promise<OpenedTable> {
+  const place = await openPlace(uri, {
+    table,
+    storage,
+    cacheBytes: cacheMegabytes * 2 ** 20,
+    mustExist: true,
+  });
+  try {
+    return { place, ...(await finishedTable(place, table)) };
+  } catch (error) {
+    place.connection.close();
+    throw error;
+  }
+}
+
+async function finishedTable(place: LancePlace, name: string): Promise<Omit<OpenedTable, "place">> {
   const manifest = await readManifest(place, name);
   const table = await place.find(name);
   if (manifest === undefined || table === undefined)

@@ -1,10 +1,14 @@
 import { getEventListeners, setMaxListeners } from "node:events";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigError, RetrieverError } from "../../errors.ts";
 import { fakeEncoder } from "../dense/fake-encoder.fixture.ts";
 import { buildLanceTable } from "./build-lance-table.ts";
+import { lanceError, withoutSecrets } from "./lance-errors.ts";
 import { LANCE_INSTALL, loadLance } from "./lance-module.ts";
 import {
   type LanceStorage,
@@ -13,7 +17,7 @@ import {
   lanceStorageSchema,
   storageOf,
 } from "./lance-options.ts";
-import { storageOptionsOf, withoutSecrets } from "./lance-place.ts";
+import { answerWithin, storageOptionsOf } from "./lance-place.ts";
 import { lanceRetriever } from "./lance-retriever.ts";
 import { type OpenTable, tableSearch } from "./lance-search.ts";
 import { lanceTerms } from "./lance-terms.ts";
@@ -58,6 +62,23 @@ describe("options of a recipe", () => {
     ]) {
       await expect(lanceRetriever("tables", options)).rejects.toThrow(ConfigError);
       await expect(lanceRetriever("tables", options)).rejects.toThrow(/expected no encoder, got one/);
+    }
+  });
+
+  test("a place that cannot hold tables is refused before LanceDB is loaded", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "forager-lance-place-"));
+    try {
+      const [file, index] = [join(folder, "file"), join(folder, "index")];
+      await writeFile(file, "mine");
+      await mkdir(index);
+      await writeFile(join(index, "index.json"), "{}");
+      await expect(buildLanceTable([], file, { table: "t" })).rejects.toThrow(
+        /is a file, expected a new folder/,
+      );
+      await expect(buildLanceTable([], index, { table: "t" })).rejects.toThrow(/is an index folder/);
+      expect(await readdir(index)).toEqual(["index.json"]);
+    } finally {
+      await rm(folder, { recursive: true });
     }
   });
 
@@ -135,6 +156,55 @@ describe("storage", () => {
 
   test("takes keys out of messages, wherever they stand", () => {
     expect(withoutSecrets("key=a+b/ a+b/; xx", ["a+b/", "xx", ""])).toBe("key=*** ***; ***");
+  });
+});
+
+describe("errors of LanceDB", () => {
+  const place =
+    ", /usr/local/cargo/registry/src/index.crates.io-1949cf8c6b5b557f/lance-io-8.0.0/src/x.rs:9:92";
+  const said = (message: string) => lanceError("cannot search t", new Error(message), ["KEY"]).message;
+
+  test.each([
+    [
+      `lance error: LanceError(IO): Generic S3 error: Error performing GET http://h/b?list-type=2 in 6ms - Server returned non-2xx status code: 404 Not Found: <?xml version="1.0"?>\n<Error><Code>NoSuchBucket</Code><Message>No KEY bucket</Message></Error>${place}`,
+      "the object store replies NoSuchBucket: No *** bucket; there is no such bucket; check its name",
+    ],
+    [
+      "Error performing PUT http://h/b - Server returned non-2xx status code: 403 Forbidden: \n<Error><Code>SignatureDoesNotMatch</Code>\n  <Message>no</Message></Error>",
+      "replies SignatureDoesNotMatch: no; the keys are wrong or without rights; check AWS_ACCESS_KEY_ID",
+    ],
+    ["Server returned error response: 503 Slow Down: ", "status 503; the object store does not answer as it"],
+    [
+      `lance error: LanceError(IO): Generic S3 error: GET http://h/b in 15µs - HTTP error: builder error${place}  Caused by: LanceError(IO): again`,
+      "GET http://h/b in 15µs - HTTP error: builder error; the endpoint is http://, over which keys and passages are readable; set AWS_ALLOW_HTTP=true",
+    ],
+    [
+      "Failed to get next batch from stream: lance error: LanceError(IO): Generic N/A error: Cloned error: Cloned error: LanceError(IO): Object at location /t/a.lance not found: No such file (os error 2)",
+      "Object at location /t/a.lance not found: No such file (os error 2); the table is damaged: files are missing",
+    ],
+    [
+      `lance error: LanceError(IO): Generic memory error: Invalid range 0..6 for object of size 3 bytes${place}`,
+      "Invalid range 0..6 for object of size 3 bytes; the table is damaged",
+    ],
+    [
+      "No space left on device (os error 28)",
+      "(os error 28); the disk is full; free some space and run again",
+    ],
+    ["Read-only file system (os error 30)", "(os error 30); the folder cannot be written"],
+    ["something new", "cannot search t: something new"],
+  ])("become one line with what to do: %#", (message, expected) => {
+    expect(said(message)).toContain(expected);
+    expect(said(message)).not.toMatch(/\n|\.rs:|KEY\b.*bucket|LanceError/);
+  });
+
+  test("a place that never answers is given up, on request at once", async () => {
+    const never = new Promise<never>(() => undefined);
+    await expect(answerWithin(never, "cannot open t", { limitMs: 5 })).rejects.toThrow(
+      /^cannot open t: no answer within 0.005 s; check that the place can be reached/,
+    );
+    const enough = AbortSignal.abort(new Error("enough"));
+    await expect(answerWithin(never, "t", { limitMs: 60_000, signal: enough })).rejects.toThrow("enough");
+    expect(await answerWithin(Promise.resolve(7), "t", { limitMs: 60_000 })).toBe(7);
   });
 });
 
