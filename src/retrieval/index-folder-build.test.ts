@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -11,6 +11,7 @@ import {
   type BuildIndexOptions,
   buildIndexFolder,
   openIndex,
+  removeRests,
   saveIndex,
   verifyIndex,
 } from "./index-folder.ts";
@@ -164,6 +165,37 @@ test("kill -9 in the middle leaves a build that the next start continues", async
   expect(await index.retrieve(queries, 20)).toEqual(
     await (await buildBm25Index(corpus)).retrieve(queries, 20),
   );
+});
+
+describe("a kill right behind the end, when the index has its place and the segments are still there", () => {
+  const finished = async (): Promise<string> => {
+    const path = await interrupted();
+    const rests = join(root, `rests-${made++}`);
+    await cp(workOf(path), rests, { recursive: true });
+    await buildIndexFolder(corpus, path, small);
+    await rename(rests, workOf(path));
+    await rm(join(workOf(path), "index"), { recursive: true });
+    return path;
+  };
+
+  test("leaves rests that are removed when asked for, and nothing else is", async () => {
+    const path = await finished();
+    expect(await readdir(workOf(path))).toContain("journal.json");
+    await removeRests(path);
+    await expect(readdir(workOf(path))).rejects.toThrow("ENOENT");
+    expect((await verifyIndex(path)).bytes).toBeGreaterThan(0);
+    const unfinished = await interrupted();
+    await removeRests(unfinished);
+    expect((await buildIndexFolder(corpus, unfinished, small)).resumedPassages).toBeGreaterThan(100);
+  });
+
+  test("does not stand in the way of a build of another corpus there", async () => {
+    const path = await finished();
+    await rm(path, { recursive: true });
+    const built = await buildIndexFolder(corpus.slice(0, 120), path, small);
+    expect(built).toMatchObject({ passages: 120, resumedPassages: 0 });
+    await expect(readdir(workOf(path))).rejects.toThrow("ENOENT");
+  });
 });
 
 test("an abort stops the build with its reason, and the next start continues", async () => {

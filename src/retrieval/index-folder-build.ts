@@ -57,6 +57,8 @@ export async function buildIndexFolder(
   const parts = join(work, "index");
   const release = await lockBuild(work, folder);
   try {
+    // Segments without the passages that they are of: those were moved away as a finished index.
+    if (!(await exists(parts))) await removeAllButLock(work);
     await makeFolder(parts).catch((cause: unknown) => {
       throw fileError(`cannot write ${parts}`, cause);
     });
@@ -73,6 +75,19 @@ export async function buildIndexFolder(
   } finally {
     // Under the lock: once it is released, what lies there may be another build's.
     if (!(await exists(join(work, "journal.json")))) await removeAllButLock(work);
+    await release();
+    await rmdir(work).catch(() => undefined);
+  }
+}
+
+/** Removes what a build that was killed right behind its end left beside the finished index `folder`. Throws `FileError`. */
+export async function removeRests(folder: string): Promise<void> {
+  const work = buildFolderOf(folder);
+  if (!(await exists(folder)) || !(await exists(work)) || (await exists(join(work, "index")))) return;
+  const release = await lockBuild(work, folder);
+  try {
+    await removeAllButLock(work);
+  } finally {
     await release();
     await rmdir(work).catch(() => undefined);
   }

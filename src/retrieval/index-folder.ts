@@ -10,7 +10,12 @@ import { PassageWriter, RowWriter } from "./index-folder-write.ts";
 import type { Bm25Index, Bm25Parts } from "./lexical/bm25-index.ts";
 import type { IndexRow } from "./lexical/merge-segments.ts";
 
-export { type BuildIndexOptions, type BuiltIndex, buildIndexFolder } from "./index-folder-build.ts";
+export {
+  type BuildIndexOptions,
+  type BuiltIndex,
+  buildIndexFolder,
+  removeRests,
+} from "./index-folder-build.ts";
 export { type OpenIndexOptions, openIndex, verifyIndex } from "./index-folder-open.ts";
 
 /** Writes the index into the new folder `folder`. Throws `FileError`, also when `folder` exists. */

@@ -144,6 +144,15 @@ describe("bad input is one line, fails, and leaves what was there untouched", ()
     expect(await readFile(at("taken/note.txt"), "utf8")).toBe("mine");
   });
 
+  test("a folder that exists, beside what a kill right behind its end left there, which is removed", async () => {
+    await runForTest("index", at("corpus.jsonl"), "--out", at("killed"));
+    await mkdir(at(".killed.building"));
+    await writeFile(at(".killed.building/segment-00000.terms.txt"), "x");
+    expect((await runForTest("index", at("corpus.jsonl"), "--out", at("killed"))).code).toBe(1);
+    expect(await readdir(folder)).not.toContain(".killed.building");
+    expect((await runForTest("search", at("killed"), "Italy")).code).toBe(0);
+  });
+
   test.each([
     ["a corpus that is missing", undefined, "no.jsonl", /cannot read .*no\.jsonl: no such file/],
     ["an empty corpus", "", "empty.jsonl", /empty\.jsonl: expected passages/],

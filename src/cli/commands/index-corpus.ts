@@ -16,7 +16,7 @@ import { readingOptions } from "../../corpus/reading-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
 import { type Progress, startProgress } from "../../reporting/progress.ts";
 import { denseFolder } from "../../retrieval/encoder-reference.ts";
-import { buildIndexFolder, openIndex } from "../../retrieval/index-folder.ts";
+import { buildIndexFolder, openIndex, removeRests } from "../../retrieval/index-folder.ts";
 import type { Bm25Options } from "../../retrieval/lexical/bm25.ts";
 import { exists } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
@@ -99,6 +99,7 @@ export const indexCommand = defineCommand({
       return await indexIntoLance(args, { uri: out, settings, reading, model: dense }, io);
     }
     const job = { out, set: options.set, settings, reading, memory: options.memory };
+    await removeRests(out);
     const isDone = dense !== undefined && (await exists(out));
     if (args.length > 0 && !isDone) await requireNewPath(out, "choose another folder or remove it");
     if (args.length > 0 && !isDone && dense !== undefined) await requireEncoder(dense, settings, io);
@@ -119,12 +120,25 @@ export const indexCommand = defineCommand({
   },
 });
 
-function requireForLance({ approximate, memory }: Flags, hasCorpus: boolean): void {
+/** Keys of `--set` that a LanceDB table has no use for. */
+const folderKeys: readonly string[] = ["variant", "k1", "b", "fuzzy", "dense"];
+
+function keyOf(word: string): string {
+  return word.split(/[.=]/, 1)[0] as string;
+}
+
+/** What LanceDB decides by itself, which would be ignored, is refused. */
+function requireForLance({ approximate, memory, set }: Flags, hasCorpus: boolean): void {
   if (!hasCorpus)
     throw new UsageError("index: name a corpus; a LanceDB table gets its vectors when it is built");
   if (approximate || memory !== undefined)
     throw new UsageError(
       `index: ${approximate ? "--approximate" : "--memory"} is for index folders; LanceDB decides that by itself`,
+    );
+  const other = set.map(keyOf).find((key) => folderKeys.includes(key));
+  if (other !== undefined)
+    throw new UsageError(
+      `index: --set ${other} is for index folders; LanceDB ranks words with k1 1.2 and b 0.75 and stores vectors in its own way`,
     );
 }
 
@@ -149,7 +163,7 @@ function requireUsed(
   { dense, approximate, set, format, encoding, strict, tokenizer, memory }: Flags,
   hasCorpus: boolean,
 ): void {
-  const keys = set.map((word) => word.split(/[.=]/, 1)[0] as string);
+  const keys = set.map(keyOf);
   const vectorKeys = keys.filter((key) => key === "dense" || key === "encoder");
   const words = keys.filter((key) => key !== "dense" && key !== "encoder");
   if (dense === undefined && ((approximate && hasCorpus) || vectorKeys.length > 0))
@@ -187,7 +201,7 @@ async function requireSameIndex(paths: readonly string[], job: Job, io: CommandI
 /** What was set must be as the index has it: nothing of it would be used. */
 function requireSameSettings({ out, set, settings }: Job, built: Bm25Options): void {
   const asked = settings.lexical;
-  const keys = set.map((word) => word.split(/[.=]/, 1)[0]);
+  const keys = set.map(keyOf);
   const other = (Object.keys(asked) as (keyof Bm25Options)[]).find(
     (key) => keys.includes(key) && canonicalJson(asked[key]) !== canonicalJson(built[key]),
   );
