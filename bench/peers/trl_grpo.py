@@ -26,6 +26,8 @@ MODEL, OPTIMIZER, SHAPE = None, None, None
 MICRO_BATCH = 8
 # The most tokens of one micro-batch of a multi-turn update, padding included: as many as our side computes at once.
 TOKEN_BUDGET = 4096
+# The same of TRL's trainer, which keeps several copies of the logits: with 4,096 a machine of 24 GB runs out of memory.
+TRAINER_TOKEN_BUDGET = 2048
 
 
 def info(_):
@@ -97,7 +99,7 @@ def trl_step(request):
     ids = torch.randint(1, SHAPE["vocabularySize"], size, generator=generator).tolist()
     prompts = [" ".join(map(str, row)) for row in ids]
     single = request["name"] == "single"
-    micro = min(MICRO_BATCH if single else divisor(rollouts, TOKEN_BUDGET // (request["prompt"] + completion)), rollouts)
+    micro = min(MICRO_BATCH if single else divisor(rollouts, TRAINER_TOKEN_BUDGET // (request["prompt"] + completion)), rollouts)
     config = GRPOConfig(
         output_dir=tempfile.mkdtemp(prefix="trl-grpo-"),
         use_cpu=True,
