@@ -57,6 +57,18 @@ describe("the program", () => {
     });
   });
 
+  test("a failure ends it though something in it still waits, as a library for a server", async () => {
+    const waiting = ["--import", "data:text/javascript,setInterval(() => undefined, 1000)"];
+    const child = spawn(process.execPath, [...waiting, ...program("search", join(folder, "none"), "x")], {
+      cwd: root,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const late = setTimeout(() => child.kill("SIGKILL"), 60_000);
+    const { code, stderr } = await ended(child);
+    clearTimeout(late);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("no such file or folder")]);
+  });
+
   test("an interrupt saves the state, says how to go on, and ends with 130", async () => {
     const run = join(folder, "run");
     const child = start("train", join(folder, "long.yaml"), "--out", run, "--json");

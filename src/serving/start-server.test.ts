@@ -1,7 +1,7 @@
 /** The server on a real socket: clients that are slow, many, gone, or cut off, and the end of a server. */
-import { type ClientRequest, type IncomingMessage, request } from "node:http";
+import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
-import { text } from "node:stream/consumers";
+import { buffer, text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import type { Retriever } from "../retrieval/retriever.ts";
 import type { RetrieverAppOptions } from "./retriever-app.ts";
@@ -195,6 +195,30 @@ test("stops the search of a client that goes away, whether it runs or waits", as
   expect(metrics).toContain('status="499"} 2');
 });
 
+test("gives up a client that takes no answer, and none that does", async () => {
+  const large = new Uint8Array(32 * 2 ** 20);
+  const answer = async ({ url }: Request): Promise<Response> => {
+    if (url.endsWith("/slow")) await new Promise((resolve) => setTimeout(resolve, 300));
+    return new Response(url.endsWith("/large") ? large : "small");
+  };
+  const server = await startServer(answer, { host: "127.0.0.1", port: 0, stalledMs: 100 });
+  onTestFinished(() => server.close());
+  const stalled = connect(server.port, "127.0.0.1").on("error", () => undefined);
+  stalled.write("GET /large HTTP/1.1\r\nhost: a\r\n\r\n");
+  // Over one connection: an answer that was taken sets no limit to the next one, which is longer in the making.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const ask = async (path: string): Promise<number> => {
+    const reply = await answerOf(request(`${server.url}${path}`, { agent }).end());
+    return (await buffer(reply)).length;
+  };
+  expect([await ask("/large"), await ask("/slow"), await ask("/slow")]).toEqual([large.length, 5, 5]);
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  stalled.resume();
+  await until(() => stalled.closed || stalled.bytesRead >= large.length);
+  expect(stalled.bytesRead).toBeLessThan(large.length);
+});
+
 test("ends in good order: running requests are answered, new connections refused, kept ones closed", async () => {
   const stopping = new AbortController();
   const retriever = heldRetriever();
@@ -209,6 +233,7 @@ test("ends in good order: running requests are answered, new connections refused
   retriever.release();
   const response = await running;
   expect([response.status, await response.json()]).toEqual([200, { result: [[], []] }]);
+  expect(response.headers.get("connection")).toBe("close");
   await end;
   await server.close();
   if (!kept.closed) await new Promise((resolve) => kept.once("close", resolve));

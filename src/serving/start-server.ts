@@ -3,10 +3,11 @@
  * grace is over) are connections closed. Connections are kept alive for 75 s, longer than the usual pools of clients
  * keep theirs, so that none is closed under a request that is on its way.
  */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { UsageError } from "../errors.ts";
+import { Connections } from "./connections.ts";
 import { type DrainLimits, defaultDrain, drain } from "./drain.ts";
 import { HttpError } from "./http-error.ts";
 import { rememberIncoming } from "./incoming.ts";
@@ -18,6 +19,8 @@ export interface ServerOptions {
   readonly port: number;
   /** How long running requests may take after `close`; default 30 s. */
   readonly graceMs?: number;
+  /** How long a client may take nothing of an answer that is ready, which is held for it; default 60 s. */
+  readonly stalledMs?: number;
   /** How much is read of a request that was answered before its end; default 128 MiB and 10 s. */
   readonly drain?: DrainLimits;
 }
@@ -37,7 +40,6 @@ export type Fetch = (request: Request) => Response | Promise<Response>;
 export async function startServer(fetch: Fetch, options: ServerOptions): Promise<RunningServer> {
   const { getRequestListener, RequestError } = await import("@hono/node-server");
   const drainLimits = options.drain ?? defaultDrain;
-  let isClosing = false;
   const answer = (request: Request, { incoming }: HttpBindings): Response | Promise<Response> => {
     rememberIncoming(request, incoming);
     return fetch(request);
@@ -46,26 +48,16 @@ export async function startServer(fetch: Fetch, options: ServerOptions): Promise
     errorHandler: (error) => (error instanceof RequestError ? badRequest() : ourFailure()),
     autoCleanupIncoming: false, // it closes the connection after half a second, whoever writes
   });
-  /** How many requests each connection has open. */
-  const connections = new Map<Socket, number>();
+  const connections = new Connections();
   const server = createServer((request, response) => {
-    const { socket } = request;
-    connections.set(socket, (connections.get(socket) ?? 0) + 1);
-    response.once("close", () => {
-      const open = (connections.get(socket) ?? 1) - 1;
-      if (connections.has(socket)) connections.set(socket, open);
-      if (isClosing && open === 0) socket.destroySoon();
-    });
+    connections.begin(response);
+    giveUpStalled(response, options.stalledMs ?? 60_000);
     response.once("finish", () => {
       if (!request.complete) drain(request, drainLimits);
     });
-    if (isClosing) response.shouldKeepAlive = false;
     void listener(request, response);
   });
-  server.on("connection", (socket) => {
-    connections.set(socket, 0);
-    socket.once("close", () => connections.delete(socket));
-  });
+  server.on("connection", (socket) => connections.add(socket));
   server.keepAliveTimeout = 75_000;
   server.headersTimeout = 80_000;
   await listen(server, options);
@@ -75,12 +67,20 @@ export async function startServer(fetch: Fetch, options: ServerOptions): Promise
     port,
     url: `http://${hostOfUrl(options.host)}:${port}`,
     close: () => {
-      isClosing = true;
       end ??= closeGracefully(server, options.graceMs ?? 30_000);
-      for (const [socket, open] of connections) if (open === 0) socket.destroySoon();
+      connections.end();
       return end;
     },
   };
+}
+
+/** Closes the connection of a client that stops reading; how long an answer is in the making does not count. */
+function giveUpStalled(response: ServerResponse, stalledMs: number): void {
+  const { socket } = response.req;
+  response.setTimeout(stalledMs, () => {
+    if (socket.writableLength > 0) socket.destroy();
+    else socket.setTimeout(stalledMs);
+  });
 }
 
 function listen(server: Server, { host, port }: ServerOptions): Promise<void> {

@@ -12,7 +12,7 @@ const advices: readonly (readonly [RegExp, string])[] = [
   [/NoSuchBucket/, "there is no such bucket; check its name, and AWS_ENDPOINT or storage.endpoint"],
   [
     /InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|40[13] (Forbidden|Unauthorized)/,
-    "the keys are wrong or without rights; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the variables that storage names",
+    "the keys are wrong or without rights; check those of the environment (for s3:// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), or the variables that storage names",
   ],
   [
     /AWS credentials|CredentialsNotLoaded|credential provider/,
@@ -30,7 +30,7 @@ const advices: readonly (readonly [RegExp, string])[] = [
   [/os error 28\b|StorageFull|QuotaExceeded/, "the disk is full; free some space and run again"],
   [/os error (13|30)\b/, "the folder cannot be written; choose another, or change its rights"],
   [
-    /not found|Invalid range|fill whole buffer|file size is too small|failed to decode|panicked|os error 2\b|invalid/i,
+    /not found|Invalid range|fill whole buffer|file size is too small|failed to decode|panicked|os error 2\b/i,
     "the table is damaged: files are missing or not as they were written; build it again at another place",
   ],
 ];

@@ -171,7 +171,7 @@ describe("errors of LanceDB", () => {
     ],
     [
       "Error performing PUT http://h/b - Server returned non-2xx status code: 403 Forbidden: \n<Error><Code>SignatureDoesNotMatch</Code>\n  <Message>no</Message></Error>",
-      "replies SignatureDoesNotMatch: no; the keys are wrong or without rights; check AWS_ACCESS_KEY_ID",
+      "replies SignatureDoesNotMatch: no; the keys are wrong or without rights; check those of the environment",
     ],
     ["Server returned error response: 503 Slow Down: ", "status 503; the object store does not answer as it"],
     [
@@ -191,10 +191,15 @@ describe("errors of LanceDB", () => {
       "(os error 28); the disk is full; free some space and run again",
     ],
     ["Read-only file system (os error 30)", "(os error 30); the folder cannot be written"],
-    ["something new", "cannot search t: something new"],
   ])("become one line with what to do: %#", (message, expected) => {
     expect(said(message)).toContain(expected);
     expect(said(message)).not.toMatch(/\n|\.rs:|KEY\b.*bucket|LanceError/);
+  });
+
+  test("get no advice that may be wrong", () => {
+    const account = "Invalid user input: Unable to find object store prefix: no Azure account name in URI";
+    expect(said(account)).toBe(`cannot search t: ${account}`);
+    expect(said("something new")).toBe("cannot search t: something new");
   });
 
   test("a place that never answers is given up, on request at once", async () => {
