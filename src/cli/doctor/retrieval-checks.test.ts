@@ -175,11 +175,15 @@ describe("a retriever that does not show its passages", () => {
     await checkRetrieval({ retriever, questions: asked, k: 3 });
   const reason = "not measured: the retriever does not show its passages";
 
-  test("is examined by what it returns; overlap and answers are not measured", async () => {
+  test("is examined by what it returns; overlap is not measured", async () => {
     const [overlap, variety, answers] = await examineRemote(await buildBm25Index(passages));
     expect([overlap, answers]).toMatchObject([
       { name: "recall against plain overlap", ok: true, detail: reason },
-      { name: "answers in the corpus", ok: true, detail: reason },
+      {
+        name: "answers in the corpus",
+        ok: true,
+        detail: expect.stringMatching(/^100\.0 % of 30 questions have a gold answer in the 3 best passages/),
+      },
     ]);
     expect(variety).toMatchObject({ ok: true, detail: expect.stringMatching(/\(30 queries at k 3\)/) });
   });
@@ -191,6 +195,22 @@ describe("a retriever that does not show its passages", () => {
     const few = scriptedRetriever((query) => [passages[townOf(query) % 2] as Passage]);
     const [, alternating] = await examineRemote(few, many);
     expect(alternating).toMatchObject({ ok: false, detail: expect.stringContaining("(50 queries at k 3)") });
+  });
+
+  test("and searches a corpus without the answers is found out, also where no question marks its gold", async () => {
+    const unmarked = questions.map((each) => ({ ...each, goldPassages: [] }));
+    const elsewhere = await buildBm25Index(
+      passages.map((each) => ({ ...each, text: "A place by the sea." })),
+    );
+    const [, variety, answers] = await examineRemote(elsewhere, unmarked);
+    expect(variety?.ok).toBe(true);
+    expect(answers).toMatchObject({
+      ok: false,
+      detail: expect.stringMatching(/^0\.0 % of 30 questions/),
+      fix: expect.stringContaining("the corpus the questions were made for"),
+    });
+    const [, , few] = await examineRemote(elsewhere, unmarked.slice(0, 5));
+    expect(few).toMatchObject({ ok: true, detail: expect.stringMatching(/^not measured: 5 questions/) });
   });
 
   test("is measured by gold ids, which need not be known", async () => {
