@@ -265,6 +265,13 @@ test("answers what is no HTTP with a status, and goes on", async () => {
   expect((await post(server, { query: "Italy" })).status).toBe(200);
 });
 
+test("answers HTTP/1.0 without a host, as load balancers ask, and closes", async () => {
+  const server = await serve(wordRetriever());
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write("GET /health HTTP/1.0\r\n\r\n");
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*"status":"healthy"/);
+});
+
 test("says which port is taken", async () => {
   const { port } = await serve(wordRetriever());
   const second = startServer(appOf(wordRetriever()).fetch, { host: "127.0.0.1", port });

@@ -45,6 +45,7 @@ export async function startServer(fetch: Fetch, options: ServerOptions): Promise
     return fetch(request);
   };
   const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
+    hostname: "localhost", // of HTTP/1.0, which names none: load balancers ask for the health of a server that way
     errorHandler: (error) => (error instanceof RequestError ? badRequest() : ourFailure()),
     autoCleanupIncoming: false, // it closes the connection after half a second, whoever writes
   });
