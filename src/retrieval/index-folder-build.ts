@@ -5,7 +5,7 @@
  * in a hidden folder beside the target; started again with the same corpus and options, it reads the corpus again, checks
  * that it is the same up to the last complete segment, and goes on from there.
  *
- * Memory: the budget, 12 bytes a passage, and some megabytes a segment.
+ * Memory: the budget and a third of it while a segment is sorted, some 40 bytes a passage, and some megabytes a segment.
  */
 import { readdir, rename, rm, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -51,6 +51,7 @@ export async function buildIndexFolder(
   settings: BuildIndexOptions = {},
 ): Promise<BuiltIndex> {
   const options = settingsOf(settings.options ?? {});
+  await removeRests(folder);
   await requireNew(folder);
   const target = resolve(folder);
   const work = buildFolderOf(folder);
