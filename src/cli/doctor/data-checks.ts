@@ -43,7 +43,7 @@ export async function checkRecall({ recipe, data }: DataPatient): Promise<Check>
   const fix =
     passages === undefined
       ? "check that the questions mark passages by the ids of this retriever, or raise environment.k"
-      : "raise environment.k, or tune the retriever (titleWeight, fuzzy)";
+      : "check that the questions mark passages by the ids of this corpus, raise environment.k, or tune the retriever (titleWeight, fuzzy)";
   return { name, ok: false, detail, fix };
 }
 

@@ -77,6 +77,19 @@ describe("a retriever that works", () => {
 });
 
 describe("a broken retriever", () => {
+  test("whose passages have the ids of another edition is found out, with the ids in the advice", async () => {
+    const next = passages.map((each, i) => ({ ...each, id: `p${(i + 1) % count}` }));
+    const retriever = await buildBm25Index(next);
+    const shifted = { count, get: (position: number) => next[position] as Passage };
+    const data = { retriever, passages: shifted, evaluation: questions };
+    const patient = { recipe: { environment: { k: 1 } }, data } as unknown as DataPatient;
+    expect(await checkRecall(patient)).toMatchObject({
+      ok: false,
+      detail: "0.0 % at k 1 by the text of the question (30 questions)",
+      fix: expect.stringContaining("by the ids of this corpus"),
+    });
+  });
+
   test("that returns other passages than the words point to is found out", async () => {
     const shifted = scriptedRetriever((query) => [passages[(townOf(query) + 7) % count] as Passage]);
     const { overlap, variety } = await examine(shifted);
