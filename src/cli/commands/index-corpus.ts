@@ -15,6 +15,7 @@ import { type ReadCorporaOptions, readCorpora } from "../../corpus/read-corpora.
 import { readingOptions } from "../../corpus/reading-options.ts";
 import { FileError, UsageError } from "../../errors.ts";
 import { type Progress, startProgress } from "../../reporting/progress.ts";
+import { removeRests as removeVectorRests } from "../../retrieval/dense/build-dense.ts";
 import { denseFolder } from "../../retrieval/encoder-reference.ts";
 import { buildIndexFolder, openIndex, removeRests } from "../../retrieval/index-folder.ts";
 import type { Bm25Options } from "../../retrieval/lexical/bm25.ts";
@@ -149,6 +150,7 @@ async function vectorsFor(
   io: CommandIo,
 ): Promise<Vectors | undefined> {
   const hasVectors = await exists(denseFolder(out));
+  if (hasVectors) await removeVectorRests(denseFolder(out));
   if (approximate && (dense === undefined || hasVectors)) {
     if (set.some((word) => word.startsWith("dense.")))
       throw new UsageError(`index: --set dense is about encoding, and ${out} has vectors already`);

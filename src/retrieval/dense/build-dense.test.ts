@@ -10,7 +10,7 @@ import { random } from "../../shared/random.ts";
 import type { PassageStore } from "../passage-store.ts";
 import { describeRetriever } from "../retriever.suite.ts";
 import { addGraph } from "./add-graph.ts";
-import { buildDense } from "./build-dense.ts";
+import { buildDense, removeRests } from "./build-dense.ts";
 import { openDense } from "./dense-retriever.ts";
 import { fakeEncoder } from "./fake-encoder.fixture.ts";
 import type { DenseProgress } from "./progress.ts";
@@ -85,6 +85,29 @@ describe("a build that is cut off", () => {
       }),
       { numRuns: 15 },
     );
+  });
+
+  test("leaves no file in the finished folder that only the build needed", async () => {
+    const [folder, passages] = [newFolder(), madeUp(40)];
+    const dying = fakeEncoder({
+      onPassages: () => {
+        throw new Error("killed");
+      },
+    });
+    const options = { folder, files: { "encoder.json": "{}" }, ...work };
+    await expect(buildDense(storeOf(passages), dying, options)).rejects.toThrow("killed");
+    const gone = 2 ** 22 + 1; // no process has such an id
+    for (const file of ["plan.json", "encoder.json", "dense.json"])
+      await writeFile(join(`${folder}.building`, `.${file}.${gone}.partial`), "{");
+    await buildDense(storeOf(passages), fakeEncoder(), options);
+    const whole = ["dense.json", "encoder.json", "vectors.f16"];
+    expect((await readdir(folder)).sort()).toEqual(whole);
+    for (const file of ["plan.json", "journal.jsonl"]) await writeFile(join(folder, file), "killed");
+    await removeRests(folder);
+    expect((await readdir(folder)).sort()).toEqual(whole);
+    await writeFile(join(scratch, "plan.json"), "of another");
+    await removeRests(scratch);
+    expect(await readdir(scratch)).toContain("plan.json");
   });
 
   test("encodes again what the disk has lost or changed", async () => {

@@ -11,6 +11,7 @@ import { corpusHasher } from "../../corpus/corpus-hash.ts";
 import { ConfigError, FileError, RetrieverError } from "../../errors.ts";
 import { exists, fileError, makeFolder, writeFileAtomic } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
+import { removeAbandoned } from "../../shared/partial-files.ts";
 import { lockBuild } from "../index-folder-lock.ts";
 import type { PassageStore } from "../passage-store.ts";
 import { type ApproximateOptions, approximateOptionsSchema } from "./approximate.ts";
@@ -27,7 +28,7 @@ import type { Encoder } from "./encoder.ts";
 import { progressOf, type WorkOptions } from "./progress.ts";
 import { inTurns } from "./token-ids.ts";
 import { hashPart } from "./vector-file.ts";
-import { VectorJournal } from "./vector-journal.ts";
+import { JOURNAL, VectorJournal } from "./vector-journal.ts";
 import { packRows, type VectorType, vectorTypeSchema } from "./vector-storage.ts";
 
 export const denseOptionsSchema = z.strictObject({
@@ -91,6 +92,8 @@ export async function buildDense(
   } finally {
     await release();
   }
+  for (const file of [PLAN, MANIFEST, ...Object.keys(options.files ?? {})])
+    await removeAbandoned(join(building, file));
   return await finish(building, folder, manifest);
 }
 
@@ -184,9 +187,15 @@ async function encodeAll(work: Encoding, options: BuildDenseOptions): Promise<vo
 async function finish(building: string, folder: string, manifest: DenseManifest): Promise<DenseManifest> {
   try {
     await rename(building, folder);
-    for (const file of [PLAN, "journal.jsonl"]) await rm(join(folder, file), { force: true });
+    await removeRests(folder);
   } catch (cause) {
     throw fileError(`cannot write ${folder}`, cause);
   }
   return manifest;
+}
+
+/** Removes what only a build needs from the finished `folder`, where a kill right behind its end left it. */
+export async function removeRests(folder: string): Promise<void> {
+  if (!(await exists(join(folder, MANIFEST)))) return;
+  for (const file of [PLAN, JOURNAL]) await rm(join(folder, file), { force: true });
 }

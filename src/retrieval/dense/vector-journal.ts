@@ -15,7 +15,8 @@ type Line = z.output<typeof lineSchema>;
 /** `length`: bytes of the line itself, its end included. */
 type LineOnDisk = Line & { readonly length: number };
 
-const JOURNAL = "journal.jsonl";
+/** The file of its lines. */
+export const JOURNAL = "journal.jsonl";
 
 export class VectorJournal {
   /** Rows that are safe on disk. */
