@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runForTest } from "../../../test/run-cli.ts";
-import { type ForagerError, InterruptedError } from "../../errors.ts";
+import { type ForagerError, InterruptedError, RetrieverError } from "../../errors.ts";
+import { failureText } from "../serve/serve-until-stopped.ts";
 import { type Started, startServe } from "./serve.fixture.ts";
 
 let folder: string;
@@ -53,6 +54,13 @@ test("says where it listens, answers there, and ends with 0 after SIGTERM", asyn
   expect(await end).toEqual({ json: { url: ready.url, stopped: true } });
   await expect(fetch(ready.url)).rejects.toThrow("fetch failed");
   expect(notes).toEqual([]);
+});
+
+test("logs a retriever that fails in one line, and where a bug came from", () => {
+  expect(failureText(new RetrieverError("the object store does not answer"))).toBe(
+    "the object store does not answer",
+  );
+  expect(failureText(new TypeError("x is undefined"))).toMatch(/^TypeError: x is undefined\n +at /);
 });
 
 test("ends as interrupted after SIGINT", async () => {

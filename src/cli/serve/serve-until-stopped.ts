@@ -3,7 +3,7 @@
  * scripts wait for it, and ends in good order. Ends with 130 after an interrupt (SIGINT) and with 0 after SIGTERM, the
  * ordinary way to stop a service.
  */
-import { InterruptedError, UsageError } from "../../errors.ts";
+import { ForagerError, InterruptedError, UsageError } from "../../errors.ts";
 import type { CommandIo, OptionValues } from "../command.ts";
 
 /** What the command needs of the process beyond `CommandIo`: a key, a line while it runs, and which signal came. */
@@ -94,7 +94,8 @@ export function keyFrom(env: NodeJS.ProcessEnv, name: string | undefined): strin
   throw new UsageError(`serve: expected the API key in the environment variable ${name}, which is not set`);
 }
 
-/** Of a failure that is not a client's, for the log. */
+/** Of a failure that is not a client's, for the log: a line for a broken world, the stack of a bug. */
 export function failureText(error: unknown): string {
+  if (error instanceof ForagerError) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -22,6 +22,7 @@ const advices: readonly (readonly [RegExp, string])[] = [
     /BadScheme|HTTP error: builder error/,
     "the endpoint is http://, over which keys and passages are readable; set AWS_ALLOW_HTTP=true or storage.allowHttp",
   ],
+  [/Query timeout/, "try again, or raise timeoutMs"],
   [/resolve region/, "set AWS_REGION or storage.region"],
   [
     /error sending request|ConnectError|operation timed out|Server returned|connection (closed|reset)/i,
@@ -54,7 +55,10 @@ function plainMessage(text: string): string {
     .replace(/\s+Caused by: .*/, "")
     .replace(/,? \/[^ ,]*\.rs:\d+:\d+/g, "")
     .replace(/Encountered internal error\. Please file a bug report at \S+ /, "")
-    .replace(/(Failed to get next batch from stream|lance error|LanceError\(\w+\)|Cloned error): /g, "")
+    .replace(
+      /(Failed to get next batch from stream|Query Execution error|Execution error|lance error|LanceError\(\w+\)|Cloned error): /g,
+      "",
+    )
     .replace(/^Generic [\w/]+ error: /, "")
     .trim();
   return line.length <= MOST_CHARACTERS ? line : `${line.slice(0, MOST_CHARACTERS)}…`;
