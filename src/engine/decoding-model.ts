@@ -46,6 +46,11 @@ export class DecodingModel {
     this.#options = options;
   }
 
+  /** Whether one scale rounds what all tokens of a run compute. */
+  get sharesScales(): boolean {
+    return this.#options.bits === 8;
+  }
+
   /** Forgets the weights; the next call reads them anew. */
   invalidate(): void {
     const graph = this.#graph;

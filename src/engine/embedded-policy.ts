@@ -137,7 +137,7 @@ export class EmbeddedPolicy implements Policy {
     if (pending.length === 0) return;
     const few = Math.min(fewTokens, pending.length);
     const waiting = pending.filter(({ tokens }) => tokens.length > few);
-    const extensions = waiting.length > 0 ? waiting.map(toChunk) : this.#decodingBatch(pending);
+    const extensions = waiting.length > 0 ? this.#chunks(waiting) : this.#decodingBatch(pending);
     this.#pool.reserve(extensions);
     const logprobs = await this.#model.extend(this.#pool.cache, extensions);
     const ready = extensions
@@ -176,6 +176,15 @@ export class EmbeddedPolicy implements Policy {
       logprobs.subarray(index * vocabularySize, index * vocabularySize + count),
       masses?.subarray(index * blocks, (index + 1) * blocks),
     ];
+  }
+
+  /**
+   * The next tokens of contexts that are being read. The first token of a text, to which attention sinks (Xiao et al., 2023), has
+   * far larger numbers than others; where it would share a scale with them it is run apart, beside those of other texts.
+   */
+  #chunks(waiting: readonly Extension[]): Extension[] {
+    const firsts = this.#model.sharesScales ? waiting.filter(({ cached }) => cached === 0) : [];
+    return firsts.length > 0 ? firsts.map(toNext) : waiting.map(toChunk);
   }
 
   /** The next token of every slot that has one, and from the first to the last of them idle slots between. */

@@ -1,5 +1,5 @@
 // Sampling with quantised weights against fp32 sampling with the same weights dequantised: only the rounding of activations differs.
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import type { Completion } from "../rollout/policy.ts";
 import { random } from "../shared/random.ts";
 import { defaultCacheMemory } from "./cache-budget.ts";
@@ -132,4 +132,23 @@ test("a table that is tied to the output layer stays fp32 for the lookup", async
   ];
   expect(int8[2]?.logprobs?.[0]).not.toBe(f32[2]?.logprobs?.[0]);
   expect(int8[2]?.logprobs?.[0]).toBeCloseTo(f32[2]?.logprobs?.[0] as number, 1);
+});
+
+test("with int8 the first tokens of texts, whose numbers are far larger, are run together and apart from the rest", async () => {
+  const weights = initializeParameters(tinyModel, 1);
+  const sizesWith = async (bits: WeightBits | undefined): Promise<number[][]> => {
+    const model = new DecodingModel(tinyModel, async () => weights, { threads: 1, bits });
+    models.push(model);
+    const extend = vi.spyOn(model, "extend");
+    const setting = { maxSlots: 4, cacheMemory: defaultCacheMemory };
+    const identity = { type: "embedded", model: "noting" };
+    const policy = new EmbeddedPolicy({ identity, model, tokenizer: tinyTokenizer, ...setting });
+    await policy.complete([contexts[0], contexts[3]] as typeof contexts, { ...options, maxTokens: 1 });
+    return extend.mock.calls.map(([, extensions]) => extensions.map(({ tokens }) => tokens.length));
+  };
+  expect(await sizesWith(8)).toEqual([
+    [1, 1],
+    [39, 89],
+  ]);
+  expect(await sizesWith(undefined)).toEqual([[40, 90]]);
 });
