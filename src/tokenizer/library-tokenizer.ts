@@ -89,7 +89,10 @@ export function libraryTokenizer(
   const furtherEndIds = ends.filter((id) => id !== endOfTextId);
   const chat = chatFormat(config, end);
   return {
-    files: { model: json, config: { ...config, eos_token: end, pad_token: config.pad_token ?? end } },
+    files: {
+      model: json,
+      config: { ...config, ...plainClass(config), eos_token: end, pad_token: config.pad_token ?? end },
+    },
     hash: sha256(canonicalJson({ json, endOfTextId })),
     vocabularySize: [...library.get_vocab().values()].reduce((most, id) => Math.max(most, id + 1), 0),
     endOfTextId,
@@ -104,6 +107,15 @@ export function libraryTokenizer(
         ? ""
         : library.decode([...tokens], { skip_special_tokens: false, clean_up_tokenization_spaces: false }),
   };
+}
+
+/**
+ * The class under which every version of transformers reads the file as it is. Version 5 makes tokenizers of Llama's first class
+ * anew, with other ids at leading spaces and after special tokens than models were trained with.
+ */
+function plainClass({ tokenizer_class }: TokenizerConfig): object {
+  const isMadeAnew = /^(Code)?LlamaTokenizer(Fast)?$/.test(String(tokenizer_class));
+  return isMadeAnew ? { tokenizer_class: "PreTrainedTokenizerFast" } : {};
 }
 
 /** Refuses a file that this library would read otherwise than the Rust library, without an error. */

@@ -88,6 +88,22 @@ test("a tokenizer of another kind is written as it was read", async () => {
   expect((await readTokenizer(copy)).hash).toBe(read.hash);
 });
 
+test("a tokenizer that transformers 5 would make anew is written so that it is read as it is", async () => {
+  await writeTokenizer(folder, tokenizer);
+  await writeJson("tokenizer.json", {
+    ...(await readJson("tokenizer.json")),
+    normalizer: { type: "Lowercase" },
+  });
+  const classOf = async (tokenizer_class: string): Promise<string> => {
+    await writeJson("tokenizer_config.json", { eos_token: "</search>", tokenizer_class });
+    await writeTokenizer(join(folder, "copy"), await readTokenizer(folder));
+    return (await readJson("copy/tokenizer_config.json")).tokenizer_class;
+  };
+  expect(await classOf("LlamaTokenizer")).toBe("PreTrainedTokenizerFast");
+  expect(await classOf("LlamaTokenizerFast")).toBe("PreTrainedTokenizerFast");
+  expect(await classOf("Qwen2Tokenizer")).toBe("Qwen2Tokenizer");
+});
+
 test("without a padding token, end of text pads; without a configuration a usual token ends the text", async () => {
   await writeTokenizer(folder, tokenizer);
   const file = await readJson("tokenizer.json");
