@@ -154,7 +154,7 @@ function planStep(one: StepCase, threads: number, speeds: Speeds): Cost {
   const { keptLayers, lanes } = plan;
   const tokens = batch * length;
   const work = { ...plan, tokens, time: length, selected: tokens, keptLayers };
-  const atOnce = Math.ceil(batch / lanes) * length;
+  const atOnce = Math.min(Math.ceil(batch / lanes) * length, Math.max(plan.tokenBudget, length));
   return {
     bytes: trainingMemory(shape, { ...plan, tokens: atOnce, time: length }).peak,
     seconds: trainingSeconds(shape, work, speeds.wall),

@@ -17,11 +17,15 @@ export interface MachineSpeed {
 /** Operations there and back for each attention score, and for each number of the wide vectors of a layer: fewer where these stay in caches. */
 const scoreOperations = 300;
 const vectorOperations = { layered: 690, whole: 135 };
+/** The share of attention that a large model computes, whose queries go in blocks over the keys that they see. */
+const seenShare = 0.7;
 /** Heads narrower than this multiply more slowly, in proportion, where they wait for memory. */
 const fullHeadSize = 64;
 /** The share of the speed of products that reading a prompt reaches, and a step of sampling. */
 const prefillShare = 0.67;
 const samplingShare = 0.6;
+/** Times the speed of products that two micro-batches of a large model reach side by side: their threads wait less for each other. */
+const lanesGain = 1.25;
 /** Seconds to update one weight: about 40 bytes are read and written by all threads, or 16 more by one where moments lie on disk. */
 const updateSeconds = 3e-9;
 const diskUpdateSeconds = 13e-9;
@@ -38,6 +42,8 @@ export interface SequenceWork {
   /** As of `TrainingPlan`; absent: no. */
   readonly inOneRun?: boolean;
   readonly keepsAttention?: boolean;
+  /** As of `TrainingPlan`; absent: 1. */
+  readonly lanes?: number;
 }
 
 /** Seconds of one update on sequences. */
@@ -48,6 +54,7 @@ export function trainingSeconds(
 ): number {
   const { model, trained } = shape;
   const { tokens, selected, keptLayers, shared = 0, inOneRun = false, keepsAttention = false } = work;
+  const gain = !inOneRun && (work.lanes ?? 1) > 1 ? lanesGain : 1;
   const trainsAll = trained === shape.parameters;
   // There, back to the inputs, and back to the weights: adapters are too small to count.
   const passes = trainsAll ? 3 : 2;
@@ -58,8 +65,9 @@ export function trainingSeconds(
   const ofRows = model.layers * (passes * weights + vectors) + again * (weights + vectors / 3);
   const ofPlaces = model.layers * (products * attended + scores) + again * (2 * attended + scores / 3);
   const update = (shape.momentsOnDisk ? diskUpdateSeconds : updateSeconds) * trained;
-  const layers = (tokens - shared) * ofRows + tokens * ofPlaces;
-  return (layers + selected * passes * head) / speed.training + update;
+  const seen = inOneRun ? 1 : seenShare;
+  const layers = (tokens - shared) * ofRows + tokens * seen * ofPlaces;
+  return (layers + selected * passes * head) / (gain * speed.training) + update;
 }
 
 /** Seconds to ask for log-probabilities or values of sequences: there and not back. */

@@ -202,9 +202,8 @@ export function planStages(
     const episodes = episodesOf(stage);
     const tokens = episodes * episode.tokens;
     const selected = episodes * episode.policyTokens;
-    const { keptLayers, keepsAttention, inOneRun } = training;
     const shared = sharedTokens(stage, training, episode);
-    const work = { tokens, time: episode.tokens, selected, shared, keptLayers, keepsAttention, inOneRun };
+    const work = { ...training, tokens, time: episode.tokens, selected, shared };
     const update = updateSeconds(stage, { shape, work, speed });
     const sampled = isSupervised ? 0 : selected;
     const reading = { tokens: sampled, prefilled: tokens - sampled, context: episode.tokens / 2 };
