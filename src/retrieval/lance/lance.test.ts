@@ -187,6 +187,10 @@ describe("errors of LanceDB", () => {
       "Invalid range 0..6 for object of size 3 bytes; the table is damaged",
     ],
     [
+      "Query Execution error: Execution error: Query timeout after 60000 ms",
+      "cannot search t: Query timeout after 60000 ms; try again, or raise timeoutMs",
+    ],
+    [
       "No space left on device (os error 28)",
       "(os error 28); the disk is full; free some space and run again",
     ],
