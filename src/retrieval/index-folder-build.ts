@@ -5,7 +5,7 @@
  * in a hidden folder beside the target; started again with the same corpus and options, it reads the corpus again, checks
  * that it is the same up to the last complete segment, and goes on from there.
  *
- * Memory: the budget and a third of it while a segment is sorted, some 40 bytes a passage, and some megabytes a segment.
+ * Memory: the budget and a third of it while a segment is sorted, some 50 bytes a passage, and some megabytes a segment.
  */
 import { readdir, rename, rm, rmdir } from "node:fs/promises";
 import { join, resolve } from "node:path";

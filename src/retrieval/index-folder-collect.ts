@@ -51,7 +51,8 @@ export interface Collected {
 }
 
 const MEMORY_BYTES = 256 << 20;
-const THREAD_FROM = 50_000;
+/** A corpus of more passages is written in segments at least from there on. */
+export const THREAD_FROM = 50_000;
 const PROGRESS_PASSAGES = 1000;
 
 /** Takes all passages. Throws what they throw, `RetrieverError` for no passage or another corpus than was begun with, `FileError`. */

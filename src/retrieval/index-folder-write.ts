@@ -1,6 +1,7 @@
 /**
  * Writes the parts of an index folder: passages one by one as they come, then the rows of the index by rising term.
- * Memory grows by 8 bytes a passage (the length of its line and the hash of its id).
+ * Memory grows by 8 bytes a passage (the length of its line and the hash of its id), twice that where the arrays have just grown, and
+ * by 6 to 12 more for the table of ids.
  */
 import type { Passage } from "../corpus/passage.ts";
 import { type PassageFields, passageLine } from "../corpus/passage-record.ts";
@@ -50,7 +51,7 @@ export class PassageWriter {
     return {
       passages,
       passageStarts: writePart(this.#folder, "passages.f64", startPieces(this.#lengths)),
-      ids: writePart(this.#folder, "ids.u32", [bytesOf(idTable(this.#hashes.trimmed()))]),
+      ids: writePart(this.#folder, "ids.u32", [bytesOf(idTable(this.#hashes.written))]),
     };
   }
 

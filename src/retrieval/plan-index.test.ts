@@ -26,7 +26,7 @@ function reading() {
       yield passage;
     }
   }
-  return { passages: all(), shareRead: () => read / total };
+  return { passages: all(), shareRead: () => read / total, read: () => read };
 }
 
 const settings = { options: {}, memoryBytes: 2 ** 26, now: () => performance.now() };
@@ -35,11 +35,16 @@ test("scales a tenth of a corpus to within a fifth of what the whole takes on di
   const folder = await mkdtemp(join(tmpdir(), "forager-planned-"));
   try {
     const built = await buildIndexFolder(passages, join(folder, "index"));
-    const plan = await planIndex({ ...settings, ...reading(), sample: total / 10 });
+    const { read, ...corpus } = reading();
+    // Three milliseconds a passage of the first sample, one of the others, and 25 for each build.
+    let calls = 0;
+    const now = (): number => 25 * calls++ + read() + 2 * Math.min(read(), total / 10);
+    const plan = await planIndex({ ...settings, ...corpus, now, sample: total / 10 });
     expect(plan.passages).toBe(total);
     expect(plan.basis).toMatchObject({ passages: total / 10, share: 0.1 });
     expect(Math.abs(plan.bytes / built.bytes - 1)).toBeLessThan(0.2);
-    expect(plan.seconds).toBeCloseTo(plan.basis.seconds * 10, 6);
+    expect(plan.basis.seconds).toBeCloseTo(0.4, 6);
+    expect(plan.seconds).toBeCloseTo(1.225 - 0.4 + 4, 6);
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -113,5 +113,9 @@ function plusImpacts(
 /** (passages) k1 (1 - b + b length / mean length) */
 function lengthNorms(lengths: Uint32Array, k1: number, b: number): Float64Array {
   const mean = lengths.reduce((total, length) => total + length, 0) / lengths.length;
-  return Float64Array.from(lengths, (length) => k1 * (1 - b + (mean === 0 ? 0 : (b * length) / mean)));
+  // `Float64Array.from` would gather all values in a list first, which are ten million here and there.
+  const norms = new Float64Array(lengths.length);
+  for (let i = 0; i < norms.length; i++)
+    norms[i] = k1 * (1 - b + (mean === 0 ? 0 : (b * (lengths[i] as number)) / mean));
+  return norms;
 }

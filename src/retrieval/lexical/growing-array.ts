@@ -27,6 +27,11 @@ export class GrowingArray<T extends Uint32Array | Uint16Array | Int32Array> {
     this.length = Math.max(this.length, index + 1);
   }
 
+  /** What was written, without a copy; valid until more is. */
+  get written(): T {
+    return this.data.subarray(0, this.length) as T;
+  }
+
   trimmed(): T {
     return this.data.slice(0, this.length) as T;
   }

@@ -101,7 +101,7 @@ export class SegmentBuilder {
     }
     const lengths = this.#lengths.trimmed();
     const sorted = { passages: new Uint32Array(entries), frequencies: new Uint16Array(entries) };
-    this.#log.distribute(this.#termCounts.trimmed(), { next, first: this.#first, ...sorted });
+    this.#log.distribute(this.#termCounts.written, { next, first: this.#first, ...sorted });
     this.#reset(lengths.length);
     return { terms, counts, ...sorted, lengths };
   }
