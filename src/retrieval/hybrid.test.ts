@@ -14,6 +14,10 @@ const scored = (...entries: readonly (readonly [string, number])[]): ScoredPassa
   entries.map(([id, score]) => ({ passage: passageOf(id), score }));
 const ids = (answer: readonly ScoredPassage[]): string[] => answer.map(({ passage }) => passage.id);
 const always = (...found: readonly string[]): Retriever => scriptedRetriever(() => found.map(passageOf));
+const scriptedScores = (...entries: readonly (readonly [string, number])[]): Retriever => ({
+  identity: always().identity,
+  retrieve: async (queries) => queries.map(() => scored(...entries)),
+});
 const rrf = { type: "rrf", k: 60 } as const;
 
 describeRetriever("hybrid of two lexical indexes", async (passages) => {
@@ -135,6 +139,51 @@ describe("weighted fusion", () => {
     ]);
   });
 
+  test("counts all parts alike where no weights are given", () => {
+    const rankings = [
+      { name: "a", answer: scored(["p", 30], ["q", 20], ["r", 10]) },
+      { name: "b", answer: scored(["r", 0.9], ["q", 0.8], ["p", 0.1]) },
+    ];
+    const equal = fuse(rankings, { type: "weighted" });
+    expect(equal).toEqual(fuse(rankings, { type: "weighted", weights: { a: 1, b: 1 } }));
+    expect(ids(equal)).toEqual(["q", "p", "r"]);
+  });
+
+  test("scales a ranking that holds all that its part found from 0, where it lacks a passage of the others", () => {
+    const few = { name: "a", answer: scored(["p", 10], ["q", 8]), isWhole: true };
+    const many = { name: "b", answer: scored(["r", 3], ["s", 2], ["q", 1]) };
+    const of = (...rankings: Parameters<typeof fuse>[0]) => fuse(rankings, { type: "weighted" });
+    expect(of(few, many)).toMatchObject([
+      { passage: { id: "p" }, score: 1 },
+      { passage: { id: "r" }, score: 1 },
+      { passage: { id: "q" }, score: 0.8 },
+      { passage: { id: "s" }, score: 0.5 },
+    ]);
+    const lacksNone = { name: "b", answer: scored(["q", 3], ["p", 2]) };
+    expect(of(few, lacksNone)).toMatchObject([{ score: 1 }, { score: 1 }]);
+    expect(of({ ...few, answer: scored(["p", -1], ["q", -3]) }, many)[0]).toMatchObject({ score: 1 });
+  });
+
+  test("is how a hybrid ranks unless it is told otherwise", async () => {
+    const one = scriptedScores(["p", 10], ["q", 2], ["r", 1]);
+    const other = scriptedScores(["q", 10], ["r", 9.9], ["p", 9]);
+    const parts = [
+      { name: "one", retriever: one },
+      { name: "other", retriever: other },
+    ];
+    const best = async (options: Parameters<typeof hybridRetriever>[1]): Promise<string[]> =>
+      ids((await hybridRetriever(parts, { ...options, depth: 3 }).retrieve(["query"], 3))[0] ?? []);
+    expect(await best({})).toEqual(
+      await best({ fusion: { type: "weighted", weights: { one: 1, other: 1 } } }),
+    );
+    expect((await hybridRetriever(parts, { depth: 3 }).retrieve(["query"], 1))[0]?.[0]?.score).toBeCloseTo(
+      10 / 9,
+      12,
+    );
+    expect(hybridRetriever(parts).identity.parameters.fusion).toBe("equal weights");
+    expect(hybridRetriever(parts, { fusion: { k: 60 } }).identity.parameters.fusion).toBe("rrf 60");
+  });
+
   test("needs a weight for every part", () => {
     const parts = [
       { name: "a", retriever: always("p") },
@@ -223,10 +272,11 @@ describe("an explanation", () => {
   };
 
   test("shows each part with its time, and where fused passages stood", async () => {
-    const hybrid = hybridRetriever([
+    const parts = [
       { name: "bm25", retriever: always("p", "q", "r") },
       { name: "dense", retriever: always("q", "s") },
-    ]);
+    ];
+    const hybrid = hybridRetriever(parts, { fusion: rrf });
     const { stages, answer } = await explainRetrieval(hybrid, { query: "x", k: 2 }, { now: clock() });
     expect(stages.map(({ name, milliseconds }) => [name, milliseconds])).toEqual([
       ["bm25", 5],
