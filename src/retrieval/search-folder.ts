@@ -117,6 +117,9 @@ async function modeOf(
   );
 }
 
+/** The default until weighted fusion became it, which resolved recipes of earlier runs record. */
+const FORMER_FUSION = canonicalJson({ type: "rrf", k: 60 });
+
 /** Options that would be ignored are refused. */
 function requireUsed(
   folder: string,
@@ -127,7 +130,7 @@ function requireUsed(
   const changed =
     depth !== usual.depth
       ? "depth"
-      : canonicalJson(fusion) !== canonicalJson(usual.fusion)
+      : ![canonicalJson(usual.fusion), FORMER_FUSION].includes(canonicalJson(fusion))
         ? "fusion"
         : undefined;
   if (mode !== "hybrid" && changed !== undefined)

@@ -140,6 +140,11 @@ test("are fused with the option that the help of search names", async () => {
   expect(await idsOf("green", "--set", "fusion.k=30")).toContain("p1");
 });
 
+test("are searched alone where a recipe of an earlier run records the former default of fusion", async () => {
+  for (const mode of ["bm25", "dense"])
+    expect(await idsOf("green", "--mode", mode, "--set", "fusion.k=60")).toContain("p1");
+});
+
 test.each([
   [["index", "corpus.jsonl", "--out", "x", "--approximate"], "--approximate is about vectors"],
   [
