@@ -37,6 +37,8 @@ export interface PlaceOptions {
 }
 
 const DEFAULT_CACHE_BYTES = 2 ** 30;
+/** Within which a place must have opened a table. */
+export const OPENING_MS = 60_000;
 
 /**
  * Connects to `uri`. Throws `ConfigError` for names and storage that cannot be used, `FileError` when a folder is not

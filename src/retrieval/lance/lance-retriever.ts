@@ -8,7 +8,7 @@ import { type HybridOptions, hybridRetriever } from "../hybrid.ts";
 import type { Retriever } from "../retriever.ts";
 import { type FinishedManifest, readManifest } from "./lance-manifest.ts";
 import { type LanceSource, type LanceStorage, lanceSourceSchema } from "./lance-options.ts";
-import { answerWithin, type LancePlace, openPlace } from "./lance-place.ts";
+import { answerWithin, type LancePlace, OPENING_MS, openPlace } from "./lance-place.ts";
 import { type OpenTable, tableSearch, vectorRanking, wordRanking } from "./lance-search.ts";
 
 export interface LanceRetrieverOptions {
@@ -36,15 +36,15 @@ export interface LanceRetriever extends Retriever {
 
 /**
  * Opens a finished table. Throws `ConfigError` or `FileError` for options or a place that cannot be used,
- * `RetrieverError` when LanceDB is missing, the place does not answer within `timeoutMs`, the table is missing, unfinished or
- * changed, or the encoder is not that of its vectors.
+ * `RetrieverError` when LanceDB is missing, the place does not answer within a minute (`timeoutMs` where that is more), the
+ * table is missing, unfinished or changed, or the encoder is not that of its vectors.
  */
 export async function lanceRetriever(uri: string, options: LanceRetrieverOptions): Promise<LanceRetriever> {
   const { encoder, storage, signal } = options;
   const source = sourceOf(uri, options);
   const opening = openTable(uri, source, storage);
   const { place, table, manifest } = await answerWithin(opening, `cannot open ${source.table} in ${uri}`, {
-    limitMs: source.timeoutMs,
+    limitMs: Math.max(OPENING_MS, source.timeoutMs),
     signal,
   });
   try {

@@ -18,13 +18,11 @@ import {
   checkNames,
   isFolder,
   type LancePlace,
+  OPENING_MS,
   openPlace,
   type PlaceOptions,
 } from "./lance-place.ts";
 import { rowSchema } from "./lance-rows.ts";
-
-/** Within which a place must answer when a build begins. */
-const OPENING_MS = 60_000;
 
 /** Keeps other builds on this machine away from a folder; returns how to let them in. Throws `ConfigError`, `FileError` and `RetrieverError`. */
 export async function lockPlace(uri: string, table: string): Promise<() => Promise<void>> {
