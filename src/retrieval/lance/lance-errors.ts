@@ -6,9 +6,12 @@
 import { ForagerError, RetrieverError } from "../../errors.ts";
 
 const MOST_CHARACTERS = 300;
+const DAMAGED =
+  "the table is damaged: files are missing or not as they were written; build it again at another place";
 
 /** A cause and what to do about it; the first that fits counts. */
 const advices: readonly (readonly [RegExp, string])[] = [
+  [/NoSuchKey|Object at location [\s\S]* not found/, DAMAGED],
   [/NoSuchBucket/, "there is no such bucket; check its name, and AWS_ENDPOINT or storage.endpoint"],
   [
     /InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|40[13] (Forbidden|Unauthorized)/,
@@ -32,7 +35,7 @@ const advices: readonly (readonly [RegExp, string])[] = [
   [/os error (13|30)\b/, "the folder cannot be written; choose another, or change its rights"],
   [
     /not found|Invalid range|fill whole buffer|file size is too small|failed to decode|panicked|os error 2\b/i,
-    "the table is damaged: files are missing or not as they were written; build it again at another place",
+    DAMAGED,
   ],
 ];
 

@@ -183,6 +183,14 @@ describe("errors of LanceDB", () => {
       "Object at location /t/a.lance not found: No such file (os error 2); the table is damaged: files are missing",
     ],
     [
+      "LanceError(IO): Object at location x/t.lance/data/a.lance not found: Error performing GET http://h/b/a in 5ms - Server returned non-2xx status code: 404 Not Found: <?xml version='1.0'?>\n<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>",
+      "replies NoSuchKey: The specified key does not exist.; the table is damaged: files are missing",
+    ],
+    [
+      "Object at location x/a.lance not found: Error performing HEAD http://h/b/a in 5ms - Server returned non-2xx status code: 404 Not Found: ",
+      "replies with status 404; the table is damaged: files are missing",
+    ],
+    [
       `lance error: LanceError(IO): Generic memory error: Invalid range 0..6 for object of size 3 bytes${place}`,
       "Invalid range 0..6 for object of size 3 bytes; the table is damaged",
     ],
