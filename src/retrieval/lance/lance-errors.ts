@@ -44,7 +44,7 @@ export function lanceError(what: string, error: unknown, secrets: readonly strin
   if (error instanceof ForagerError) return error;
   const text = error instanceof Error ? error.message : String(error);
   const advice = advices.find(([cause]) => cause.test(text))?.[1];
-  const message = withoutSecrets(plainMessage(text), secrets);
+  const message = plainMessage(withoutSecrets(text, secrets));
   return new RetrieverError(`${what}: ${message}${advice === undefined ? "" : `; ${advice}`}`);
 }
 

@@ -208,6 +208,10 @@ describe("errors of LanceDB", () => {
     expect(said(message)).not.toMatch(/\n|\.rs:|KEY\b.*bucket|LanceError/);
   });
 
+  test("keep a secret that stands where a long message is cut", () => {
+    expect(said(`${"x".repeat(298)}KEY`)).toMatch(/x\*\*…$/);
+  });
+
   test("get no advice that may be wrong", () => {
     const account = "Invalid user input: Unable to find object store prefix: no Azure account name in URI";
     expect(said(account)).toBe(`cannot search t: ${account}`);
