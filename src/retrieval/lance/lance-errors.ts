@@ -11,8 +11,8 @@ const DAMAGED =
 
 /** A cause and what to do about it; the first that fits counts. */
 const advices: readonly (readonly [RegExp, string])[] = [
-  [/NoSuchKey|Object at location [\s\S]* not found/, DAMAGED],
   [/NoSuchBucket/, "there is no such bucket; check its name, and AWS_ENDPOINT or storage.endpoint"],
+  [/NoSuchKey|Object at location [\s\S]* not found/, DAMAGED],
   [
     /InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied|ExpiredToken|InvalidToken|40[13] (Forbidden|Unauthorized)/,
     "the keys are wrong or without rights; check those of the environment (for s3:// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY), or the variables that storage names",

@@ -187,6 +187,10 @@ describe("errors of LanceDB", () => {
       "replies NoSuchKey: The specified key does not exist.; the table is damaged: files are missing",
     ],
     [
+      "Object at location x not found: Error performing GET http://h/b/a in 5ms - Server returned non-2xx status code: 404 Not Found: <Error><Code>NoSuchBucket</Code><Message>None</Message></Error>",
+      "replies NoSuchBucket: None; there is no such bucket",
+    ],
+    [
       "Object at location x/a.lance not found: Error performing HEAD http://h/b/a in 5ms - Server returned non-2xx status code: 404 Not Found: ",
       "replies with status 404; the table is damaged: files are missing",
     ],
