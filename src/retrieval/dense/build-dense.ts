@@ -89,11 +89,11 @@ export async function buildDense(
       { passages, encoder, plan, approximate: settings.approximate },
       options,
     );
+    for (const file of [PLAN, MANIFEST, ...Object.keys(options.files ?? {})])
+      await removeAbandoned(join(building, file));
   } finally {
     await release();
   }
-  for (const file of [PLAN, MANIFEST, ...Object.keys(options.files ?? {})])
-    await removeAbandoned(join(building, file));
   return await finish(building, folder, manifest);
 }
 
