@@ -15,7 +15,7 @@ import { overlapRanker } from "./word-overlap.ts";
 /** A retriever with the corpus it searches and questions for it. */
 export interface RetrievalPatient {
   readonly retriever: Retriever;
-  /** Absent where the retriever does not show its passages; then overlap and answers are not measured. */
+  /** Absent where the retriever does not show them; then overlap is not measured, and answers only in what was found. */
   readonly passages?: PassageStore | undefined;
   readonly questions: readonly Question[];
   /** Passages of one search in use. */
