@@ -51,7 +51,7 @@ const workerFile = fileURLToPath(new URL("grpo-worker.ts", import.meta.url));
 export const grpoBench: Bench = {
   name: "grpo",
   about:
-    "seconds of a GRPO step against TRL's GRPOTrainer, and of a multi-turn step against generate in lock-step",
+    "seconds of a GRPO step, of one turn and of several, against TRL's GRPOTrainer and a tighter update in PyTorch",
   options:
     "[--rounds 3] [--warm-up 1] [--threads CORES] [--model 135m|tiny] [--sampling-weights f32|int8|int4] [--cases single,multi,multi-sorted] [--questions 8] [--group 8] [--shrink 1]",
   async run(args) {
@@ -219,6 +219,6 @@ function render(
   );
   const head = ["case", ...sides, "ratio", "ratio sampling", "ratio update", "Forager peak", "peer peak"];
   const cases = results.map(({ case: name, about }) => `${name}: ${about}.`).join(" ");
-  const note = `Seconds of one step, median (min-max) of interleaved rounds; ratio: the peer's seconds over ours. Model ${model}, ${threads} threads, our sampling weights ${samplingWeights}; peer: ${peer ?? "none (TRL not found)"}; multi: generate in lock-step. ${cases}`;
+  const note = `Seconds of one step, median (min-max) of interleaved rounds; ratio: the peer's seconds over ours. Model ${model}, ${threads} threads, our sampling weights ${samplingWeights}; peer: ${peer ?? "none (TRL not found)"}; multi: rollouts by generate in lock-step. ${cases}`;
   return `${markdownTable(head, results.map(markdownRow))}\n\n${note}`;
 }

@@ -60,8 +60,10 @@ async function measure(options: Options, folder: string): ReturnType<Bench["run"
   const plan = await forager("plan", corpus);
   process.stderr.write(`planned: ${JSON.stringify(plan)}\n`);
   const disk = watchDisk(folder, corpusBytes);
-  const built = await forager("index", corpus, "--out", index);
-  const peakDiskBytes = await disk.stop();
+  let peakDiskBytes = 0;
+  const built = await forager("index", corpus, "--out", index).finally(async () => {
+    peakDiskBytes = await disk.stop();
+  });
   process.stderr.write(`built: ${JSON.stringify(built)}\n`);
   const found = await searchFromDisk(index, queries);
   const measured = { ...built, peakDiskBytes };

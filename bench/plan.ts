@@ -80,7 +80,11 @@ export const planBench: Bench = {
     const isChosen = ({ name }: { readonly name: string }): boolean =>
       cases === undefined || cases.split(",").includes(name);
     const results: Comparison[] = [];
-    for (const one of stepCases.filter(isChosen)) results.push(await measureStep(one, threads));
+    for (const one of stepCases.filter(isChosen)) {
+      if (one.lora && !process.env.FORAGER_ASSETS)
+        process.stderr.write(`${one.name} is left out: set FORAGER_ASSETS to the folder with its model\n`);
+      else results.push(await measureStep(one, threads));
+    }
     for (const one of recipeCases.filter(isChosen)) results.push(await measureRecipe(one, threads));
     const rows = results.map(({ name, planned, measured }) => [
       name,

@@ -21,6 +21,23 @@ interface BlockShape {
   readonly sizes: readonly [B: Dimension, T: Dimension];
 }
 
+/** Sequences of fewer tokens are not worth the cuts. */
+export const leastTimeOfBlocks = 192;
+const blocksOfLong = 4;
+
+/** Where blocks of attention over sequences of `time` tokens end. */
+export function blockEndsOf(time: number): number[] {
+  const blocks = time < leastTimeOfBlocks ? 1 : blocksOfLong;
+  return Array.from({ length: blocks }, (_, index) => Math.ceil(((index + 1) * time) / blocks));
+}
+
+/** Keys that a query of such sequences has a weight for, on average: those its block looks at. */
+export function keysOfQuery(time: number): number {
+  const ends = blockEndsOf(time);
+  const weights = ends.reduce((sum, end, index) => sum + (end - (ends[index - 1] ?? 0)) * end, 0);
+  return weights / time;
+}
+
 /** Where a block starts and ends, integers (1). */
 export interface BlockTimes {
   readonly start: Tensor;

@@ -32,7 +32,8 @@ export class LayerSessions<Form, Layer extends { readonly session: Session }> {
   }
 
   async close(): Promise<void> {
-    for (const { session } of this.#layers.values()) await session.close();
+    const layers = [...this.#layers.values()];
     this.#layers.clear();
+    for (const { session } of layers) await session.close();
   }
 }

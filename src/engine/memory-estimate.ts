@@ -3,6 +3,7 @@
  * session takes beside its inputs and outputs was fitted to measured peaks (docs/training-memory.md): it is that of one
  * layer there and back, and of one piece of a head, since nothing else is computed at once.
  */
+import { keysOfQuery, leastTimeOfBlocks } from "./attention-blocks.ts";
 import { tokenBytes } from "./cache-budget.ts";
 import { headSize, type ModelOptions, parameterCount } from "./model-options.ts";
 import type { SamplingWeights } from "./weight-quantization.ts";
@@ -115,7 +116,11 @@ function keptFloats(model: ModelOptions): number {
 
 /** Numbers that a layer keeps of attention for each token: its weights and its result, where they are kept. */
 function attentionFloats(model: ModelOptions, { tokens, time, keepsAttention }: MicroBatchShape): number {
-  return keepsAttention ? model.heads * (Math.min(time, tokens) + headSize(model)) : 0;
+  if (!keepsAttention) return 0;
+  const longest = Math.min(time, tokens);
+  // Sequences a little shorter than `time` may not be cut into blocks.
+  const keys = Math.max(keysOfQuery(longest), Math.min(longest, leastTimeOfBlocks - 1));
+  return model.heads * (keys + headSize(model));
 }
 
 /** As `keptFloats` in one run of all layers: all that the way back needs, attention weights too. */

@@ -4,6 +4,7 @@
  * number, fitted to measured steps (docs/LOG.md).
  */
 
+import { leastTimeOfBlocks } from "./attention-blocks.ts";
 import type { TrainedShape } from "./memory-estimate.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 
@@ -65,8 +66,7 @@ export function trainingSeconds(
   const ofRows = model.layers * (passes * weights + vectors) + again * (weights + vectors / 3);
   const ofPlaces = model.layers * (products * attended + scores) + again * (2 * attended + scores / 3);
   const update = (shape.momentsOnDisk ? diskUpdateSeconds : updateSeconds) * trained;
-  const seen = inOneRun ? 1 : seenShare;
-  const layers = (tokens - shared) * ofRows + tokens * seen * ofPlaces;
+  const layers = (tokens - shared) * ofRows + tokens * seenOf(work) * ofPlaces;
   return (layers + selected * passes * head) / (gain * speed.training) + update;
 }
 
@@ -78,8 +78,14 @@ export function inferenceSeconds(
 ): number {
   const { tokens, selected, shared = 0 } = work;
   const { weights, attended, scores, vectors, head } = operationsOf(model, work);
-  const layers = (tokens - shared) * (weights + vectors / 3) + tokens * (2 * attended + scores / 3);
+  const ofPlaces = seenOf(work) * (2 * attended + scores / 3);
+  const layers = (tokens - shared) * (weights + vectors / 3) + tokens * ofPlaces;
   return (model.layers * layers + selected * head) / speed.training;
+}
+
+/** The share of attention that is computed. */
+function seenOf({ inOneRun = false, time }: SequenceWork): number {
+  return inOneRun || time < leastTimeOfBlocks ? 1 : seenShare;
 }
 
 /**

@@ -6,7 +6,7 @@
 import type { Dimension, Graph, Tensor } from "./graph.ts";
 
 /**
- * log softmax(x W^T) at `indexes` (M): (M). x is (M, D); `parts` are the rows of W (V, D), one part after the other, and
+ * log softmax(x W^T) at `indexes` (M), each from 0 to V - 1 (nothing notices another one): (M). x is (M, D); `parts` are the rows of W (V, D), one part after the other, and
  * gradients belong to the parts.
  */
 export function tokenLogprobs(

@@ -5,6 +5,7 @@
  * those run again on the way back.
  */
 import { Activations } from "./activations.ts";
+import { blockEndsOf } from "./attention-blocks.ts";
 import { accumulatorPrefix } from "./differentiate.ts";
 import { addEmbeddingGradient, embed, embeddingTable } from "./embeddings.ts";
 import {
@@ -196,14 +197,6 @@ interface LayerCall {
 function nameOf(layer: number, name: string): string {
   return `model.layers.${layer}.${name}`;
 }
-
-/** Where blocks of attention over sequences of `time` tokens end: short ones are not worth the cuts. */
-function blockEndsOf(time: number): number[] {
-  const blocks = time < leastTimeOfBlocks ? 1 : blocksOfLong;
-  return Array.from({ length: blocks }, (_, index) => Math.ceil(((index + 1) * time) / blocks));
-}
-const leastTimeOfBlocks = 192;
-const blocksOfLong = 4;
 
 function blockFeeds({ time }: Sequences): [string, Feed][] {
   const ends = blockEndsOf(time);
