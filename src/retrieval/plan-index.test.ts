@@ -57,6 +57,15 @@ test("a corpus smaller than the sample is measured whole, and nothing is left be
   expect((await readdir(tmpdir())).filter((name) => name.startsWith("forager-plan-"))).toHaveLength(before);
 });
 
+test("plans room for segments beside the index where it does not fit the memory of the build, however few passages", async () => {
+  const planWith = async (memoryBytes: number) => planIndex({ ...settings, ...reading(), memoryBytes });
+  const [roomy, tight] = [await planWith(2 ** 26), await planWith(2 ** 20)];
+  expect([roomy.peakDiskBytes / roomy.bytes, tight.peakDiskBytes / tight.bytes]).toEqual([
+    1,
+    expect.closeTo(1.3, 4),
+  ]);
+});
+
 test("plans vectors by the speed of the encoder and the bytes of a row", async () => {
   const encoder = fakeEncoder();
   const plan = await planIndex({ ...settings, ...reading(), dense: { encoder, dtype: "f16" } });

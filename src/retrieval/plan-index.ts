@@ -76,12 +76,13 @@ export async function planIndex(input: PlanInput): Promise<IndexPlan> {
     const passages = Math.round(first.passages / share);
     const basis = { passages: first.passages, seconds: await warmSeconds(source, first, folder), share };
     const bytes = first.bytes / share;
+    const inSegments = passages > THREAD_FROM || bytes > memoryBytes;
     return {
       passages,
       seconds: first.seconds - basis.seconds + basis.seconds / share,
       peakBytes: PROCESS_BYTES + passages * BYTES_PER_PASSAGE + Math.min(BUDGET_FACTOR * memoryBytes, bytes),
       bytes: Math.round(bytes),
-      peakDiskBytes: Math.round(passages > THREAD_FROM ? SEGMENTS_FACTOR * bytes : bytes),
+      peakDiskBytes: Math.round(inSegments ? SEGMENTS_FACTOR * bytes : bytes),
       basis,
       ...(dense && { dense: await planVectors(source.begin, passages, { ...dense, now, signal }) }),
     };
