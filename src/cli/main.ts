@@ -34,5 +34,8 @@ process.exitCode = await run(process.argv.slice(2), {
   now: () => new Date(),
   clock: () => performance.now(),
 });
-// What failed may still be waited for by a library, as LanceDB waits for a server: that must not hold the process.
-if (process.exitCode !== 0) setTimeout(() => process.exit(), 1000).unref();
+// What was given up may still be waited for by a library, as LanceDB waits for a server: that must not hold the process
+// once a slow reader has all of the output.
+setTimeout(() => {
+  process.stdout.write("", () => process.stderr.write("", () => process.exit()));
+}, 1000).unref();

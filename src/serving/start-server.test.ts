@@ -198,10 +198,10 @@ test("stops the search of a client that goes away, whether it runs or waits", as
 test("gives up a client that takes no answer, and none that does", async () => {
   const large = new Uint8Array(32 * 2 ** 20);
   const answer = async ({ url }: Request): Promise<Response> => {
-    if (url.endsWith("/slow")) await new Promise((resolve) => setTimeout(resolve, 300));
+    if (url.endsWith("/slow")) await new Promise((resolve) => setTimeout(resolve, 1200));
     return new Response(url.endsWith("/large") ? large : "small");
   };
-  const server = await startServer(answer, { host: "127.0.0.1", port: 0, stalledMs: 100 });
+  const server = await startServer(answer, { host: "127.0.0.1", port: 0, stalledMs: 400 });
   onTestFinished(() => server.close());
   const stalled = connect(server.port, "127.0.0.1").on("error", () => undefined);
   stalled.write("GET /large HTTP/1.1\r\nhost: a\r\n\r\n");
@@ -213,7 +213,7 @@ test("gives up a client that takes no answer, and none that does", async () => {
     return (await buffer(reply)).length;
   };
   expect([await ask("/large"), await ask("/slow"), await ask("/slow")]).toEqual([large.length, 5, 5]);
-  await new Promise((resolve) => setTimeout(resolve, 1000));
+  await new Promise((resolve) => setTimeout(resolve, 4000));
   stalled.resume();
   await until(() => stalled.closed || stalled.bytesRead >= large.length);
   expect(stalled.bytesRead).toBeLessThan(large.length);
