@@ -60,17 +60,20 @@ describe("the program", () => {
   test.each([
     [["search", "/none/such", "x"], 1, "no such file or folder"],
     [["--version"], 0, ""],
-  ])("%j ends though something in it still waits, as a library for a server", async (line, expected, said) => {
-    const waiting = ["--import", "data:text/javascript,setInterval(() => undefined, 1000)"];
-    const child = spawn(process.execPath, [...waiting, ...program(...line)], {
-      cwd: root,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    const late = setTimeout(() => child.kill("SIGKILL"), 60_000);
-    const { code, stderr } = await ended(child);
-    clearTimeout(late);
-    expect([code, stderr]).toEqual([expected, expect.stringContaining(said)]);
-  });
+  ])(
+    "%j ends though something in it still waits, as a library for a server",
+    async (line, expected, said) => {
+      const waiting = ["--import", "data:text/javascript,setInterval(() => undefined, 1000)"];
+      const child = spawn(process.execPath, [...waiting, ...program(...line)], {
+        cwd: root,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const late = setTimeout(() => child.kill("SIGKILL"), 60_000);
+      const { code, stderr } = await ended(child);
+      clearTimeout(late);
+      expect([code, stderr]).toEqual([expected, expect.stringContaining(said)]);
+    },
+  );
 
   test("an interrupt saves the state, says how to go on, and ends with 130", async () => {
     const run = join(folder, "run");
