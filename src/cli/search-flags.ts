@@ -22,7 +22,7 @@ export const searchFlags = {
   set: {
     type: "list",
     value: "KEY=VALUE",
-    doc: "Another option of the search, such as fusion.k=30 or rerank.depth=20; repeatable.",
+    doc: "Another option, such as fusion.k=30 (fuse by rank) or rerank.depth=20; repeatable.",
   },
 } as const;
 

@@ -184,6 +184,12 @@ describe("weighted fusion", () => {
     expect(hybridRetriever(parts, { fusion: { k: 60 } }).identity.parameters.fusion).toBe("rrf 60");
   });
 
+  test("is meant by weights without a type", () => {
+    const parts = [{ name: "a", retriever: always("p") }];
+    const { parameters } = hybridRetriever(parts, { fusion: { weights: { a: 2 } } }).identity;
+    expect(parameters.fusion).toBe('{"a":2}');
+  });
+
   test("needs a weight for every part", () => {
     const parts = [
       { name: "a", retriever: always("p") },

@@ -22,7 +22,7 @@ import {
 } from "./explain-retrieval.ts";
 import type { Retriever, RetrieverIdentity, ScoredPassage } from "./retriever.ts";
 
-const fusionSchema = z.discriminatedUnion("type", [
+const variants = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("rrf").default("rrf"),
     k: z.number().min(0).max(10_000).default(60).describe("How little the first ranks stand out."),
@@ -32,13 +32,24 @@ const fusionSchema = z.discriminatedUnion("type", [
     weights: z
       .record(z.string(), z.number().min(0))
       .optional()
-      .describe("How much each part counts, by its name; absent: all alike."),
+      .describe(
+        "How much each part counts, by its name; absent: all alike. Given without a type they mean weighted.",
+      ),
   }),
 ]);
+type GivenFusion = z.input<typeof variants> | Omit<Extract<Fusion, { type: "weighted" }>, "type">;
+
+const fusionSchema = z.preprocess(
+  (given: GivenFusion) =>
+    given instanceof Object && "weights" in given && !("type" in given)
+      ? { type: "weighted", ...given }
+      : given,
+  variants,
+);
 
 export const hybridOptionsSchema = z.strictObject({
   fusion: fusionSchema
-    .default({ type: "weighted" })
+    .prefault({ type: "weighted" })
     .describe("How rankings become one: rrf (by rank) or weighted (by scaled score)."),
   depth: z
     .int()
@@ -48,7 +59,7 @@ export const hybridOptionsSchema = z.strictObject({
     .describe("Passages taken from each part at least; k where that is more."),
 });
 export type HybridOptions = z.output<typeof hybridOptionsSchema>;
-export type Fusion = HybridOptions["fusion"];
+export type Fusion = z.output<typeof variants>;
 
 export interface HybridPart {
   /** Names the part in weights, explanations and the identity, such as `bm25`. */

@@ -138,6 +138,8 @@ test("whose encoder is missing are refused before the corpus is read", async () 
 
 test("are fused with the option that the help of search names", async () => {
   expect(await idsOf("green", "--set", "fusion.k=30")).toContain("p1");
+  const weights = ["--set", "fusion.weights.bm25=0.4", "--set", "fusion.weights.dense=0.6"];
+  expect(await idsOf("green", ...weights)).toContain("p1");
 });
 
 test("are searched alone where a recipe of an earlier run records the former default of fusion", async () => {
