@@ -69,23 +69,33 @@ export async function openPlace(uri: string, options: PlaceOptions): Promise<Lan
   return { lance, arrow, connection, name, attempt, find };
 }
 
+interface Patience<T> {
+  readonly limitMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly discard?: (late: T) => void;
+}
+
 /**
  * Waits for `work` at most `limitMs`. LanceDB gives up after many minutes where a server takes connections and never answers.
- * Throws `RetrieverError` that begins with `what`, or the signal's reason; the work goes on by itself.
+ * Throws `RetrieverError` that begins with `what`, or the signal's reason; the work goes on by itself, its signal says so,
+ * and `discard` gets what it comes to.
  */
 export async function answerWithin<T>(
-  work: Promise<T>,
+  work: (givenUp: AbortSignal) => Promise<T>,
   what: string,
-  { limitMs, signal }: { readonly limitMs: number; readonly signal?: AbortSignal | undefined },
+  { limitMs, signal, discard }: Patience<T>,
 ): Promise<T> {
-  work.catch(() => undefined);
   signal?.throwIfAborted();
   const wait = new AbortController();
   const late = `${what}: no answer within ${limitMs / 1000} s; check that the place can be reached, and AWS_ENDPOINT or storage.endpoint`;
   const timer = setTimeout(() => wait.abort(new RetrieverError(late)), limitMs);
   const forget = onAbort(signal, () => wait.abort(signal?.reason));
+  const working = work(wait.signal);
   try {
-    return await untilAborted(work, wait.signal);
+    return await untilAborted(working, wait.signal);
+  } catch (error) {
+    working.then(discard, () => undefined);
+    throw error;
   } finally {
     clearTimeout(timer);
     forget();

@@ -42,19 +42,17 @@ export interface LanceRetriever extends Retriever {
 export async function lanceRetriever(uri: string, options: LanceRetrieverOptions): Promise<LanceRetriever> {
   const { encoder, storage, signal } = options;
   const source = sourceOf(uri, options);
-  const opening = openTable(uri, source, storage);
+  const opening = (): Promise<OpenedTable> => openTable(uri, source, storage);
   const { place, table, manifest } = await answerWithin(opening, `cannot open ${source.table} in ${uri}`, {
     limitMs: Math.max(OPENING_MS, source.timeoutMs),
     signal,
+    discard: closeTable,
   });
   try {
     const parts = { place, table, manifest, source };
     const words = () => tableSearch(parts, wordRanking(parts));
     const vectors = () => tableSearch(parts, vectorRanking(parts, checkedEncoder(place, manifest, encoder)));
-    const close = async (): Promise<void> => {
-      table.close();
-      place.connection.close();
-    };
+    const close = async (): Promise<void> => closeTable({ place, table });
     return { ...retrieverOf(source, words, vectors), manifest, close };
   } catch (error) {
     place.connection.close();
@@ -84,6 +82,11 @@ function sourceOf(uri: string, { encoder, storage, signal, ...given }: LanceRetr
 }
 
 type OpenedTable = Pick<OpenTable, "place" | "table" | "manifest">;
+
+function closeTable({ place, table }: Pick<OpenTable, "place" | "table">): void {
+  table.close();
+  place.connection.close();
+}
 
 async function openTable(
   uri: string,

@@ -54,24 +54,35 @@ export interface OpenBuild {
   checkOurs(): Promise<void>;
 }
 
+interface BeginOptions extends PlaceOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Begins or goes on. Throws what `buildLanceTable` throws for a place or a table that cannot be used. */
 export async function openLanceBuild(
   uri: string,
-  options: PlaceOptions & { readonly signal?: AbortSignal | undefined },
+  options: BeginOptions,
   settings: LanceSettings,
 ): Promise<OpenBuild> {
   return await answerWithin(
-    beginIn(uri, options, settings),
+    (givenUp) => beginIn(uri, { ...options, signal: givenUp }, settings),
     `cannot open the table ${options.table} in ${uri}`,
-    { limitMs: OPENING_MS, signal: options.signal },
+    {
+      limitMs: OPENING_MS,
+      signal: options.signal,
+      discard: ({ place, table }) => {
+        table.close();
+        place.connection.close();
+      },
+    },
   );
 }
 
-async function beginIn(uri: string, options: PlaceOptions, settings: LanceSettings): Promise<OpenBuild> {
+async function beginIn(uri: string, options: BeginOptions, settings: LanceSettings): Promise<OpenBuild> {
   const place = await openPlace(uri, options);
   const builder = randomUUID();
   try {
-    const table = await beginOrResume(place, options.table, { settings, builder });
+    const table = await beginOrResume(place, options, { settings, builder });
     const checkOurs = async (): Promise<void> => {
       const manifest = await readManifest(place, options.table);
       if (manifest?.state === "building" && manifest.builder === builder) return;
@@ -89,7 +100,7 @@ async function beginIn(uri: string, options: PlaceOptions, settings: LanceSettin
 /** A new table, or the one of an interrupted build with the same settings. */
 async function beginOrResume(
   place: LancePlace,
-  name: string,
+  { table: name, signal }: BeginOptions,
   { settings, builder }: { readonly settings: LanceSettings; readonly builder: string },
 ): Promise<LanceTable> {
   const manifest = await readManifest(place, name);
@@ -105,8 +116,10 @@ async function beginOrResume(
       `the interrupted build of ${place.name} had other settings: expected ${canonicalJson(manifest.settings)}, got ` +
         `${canonicalJson(settings)}; build with those, or drop the tables ${name} and ${manifestTable(name)}`,
     );
+  signal?.throwIfAborted(); // once given up, the lock is no longer held
   await writeManifest(place, name, { state: "building", settings, builder });
   if (table !== undefined) return table;
+  signal?.throwIfAborted();
   const schema = rowSchema(place.arrow, settings.encoder?.dimensions);
   return place.attempt(`cannot make the table ${place.name}`, () =>
     place.connection.createEmptyTable(name, schema),
