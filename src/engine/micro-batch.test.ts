@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { mostPadding, paddedTokens, planMicroBatches } from "./micro-batch.ts";
+import { mostPadding, paddedTokens, planMicroBatches, shareOut } from "./micro-batch.ts";
 
 describe("planMicroBatches", () => {
   it("takes every sequence once, keeps the budget, and pads by at most 15 %", () => {
@@ -28,5 +28,30 @@ describe("planMicroBatches", () => {
       { time: 300, members: [1, 2] },
       { time: 30, members: [0, 3] },
     ]);
+  });
+});
+
+describe("shareOut", () => {
+  it("gives the dearest first, so that lanes end at about the same time", () => {
+    const plan = [3, 1, 5, 4, 2].map((time, index) => ({ time, members: [index] }));
+    const shares = shareOut(plan, 2, ({ time }) => time ** 2);
+    expect(shares.map((share) => share.map(({ time }) => time))).toEqual([[5, 2], [4, 3, 1]]);
+  });
+
+  it("gives every micro-batch to one lane, none with more than another would have had with it", () => {
+    const costs = fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 30 });
+    fc.assert(
+      fc.property(costs, fc.integer({ min: 1, max: 4 }), (values, lanes) => {
+        const plan = values.map((time, index) => ({ time, members: [index] }));
+        const shares = shareOut(plan, lanes, paddedTokens);
+        const given = shares.flat().flatMap(({ members }) => members);
+        expect([...given].sort((a, b) => a - b)).toEqual(values.map((_, index) => index));
+        const sums = shares.map((share) => share.reduce((sum, { time }) => sum + time, 0));
+        for (const [lane, share] of shares.entries()) {
+          const last = share.at(-1)?.time ?? 0;
+          expect((sums[lane] as number) - last).toBeLessThanOrEqual(Math.min(...sums));
+        }
+      }),
+    );
   });
 });

@@ -37,12 +37,22 @@ export function paddedTokens({ time, members }: MicroBatch): number {
   return time * members.length;
 }
 
-/** Each micro-batch for the lane that has the least to do so far; the same for the same batch, so that sums are too. */
-export function shareOut(plan: readonly MicroBatch[], lanes: number): MicroBatch[][] {
-  const shares = Array.from({ length: lanes }, () => ({ tokens: 0, members: [] as MicroBatch[] }));
-  for (const microBatch of plan) {
-    const least = shares.reduce((a, b) => (b.tokens < a.tokens ? b : a));
-    least.tokens += paddedTokens(microBatch);
+/**
+ * The dearest first, each for the lane that has the least to do so far; ties by index. The same for the same batch, so that
+ * sums are too.
+ */
+export function shareOut(
+  plan: readonly MicroBatch[],
+  lanes: number,
+  costOf: (microBatch: MicroBatch) => number,
+): MicroBatch[][] {
+  const shares = Array.from({ length: lanes }, () => ({ cost: 0, members: [] as MicroBatch[] }));
+  const dearestFirst = plan
+    .map((microBatch) => ({ microBatch, cost: costOf(microBatch) }))
+    .sort((a, b) => b.cost - a.cost);
+  for (const { microBatch, cost } of dearestFirst) {
+    const least = shares.reduce((a, b) => (b.cost < a.cost ? b : a));
+    least.cost += cost;
     least.members.push(microBatch);
   }
   return shares.map(({ members }) => members);

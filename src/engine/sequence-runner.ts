@@ -12,13 +12,13 @@ import { type Lane, LaneGradients, type LaneWork } from "./lane.ts";
 import { languageHead, languageInputs } from "./language-head.ts";
 import { LayeredLane, type LayeredOptions } from "./layered-lane.ts";
 import type { AdaptedModel } from "./lora.ts";
-import { type MicroBatch, planMicroBatches, shareOut } from "./micro-batch.ts";
+import { type MicroBatch, paddedTokens, planMicroBatches, shareOut } from "./micro-batch.ts";
 import { NetworkLane } from "./network-lane.ts";
 import { layTokens, padTokens, type Sequences } from "./packing.ts";
 import type { ParameterSet } from "./parameters.ts";
 import { type RowPlaces, scatter, select } from "./places.ts";
 import type { Values } from "./session.ts";
-import { planSharing } from "./shared-micro-batches.ts";
+import { costOf, planSharing } from "./shared-micro-batches.ts";
 import { scoresPerToken } from "./time-estimate.ts";
 
 export interface SequenceRunnerOptions extends LayeredOptions {
@@ -122,7 +122,7 @@ export class SequenceRunner {
     reading: Reading<T>,
     work: (lane: Lane, work: LaneWork & { readonly microBatch: MicroBatch }, index: number) => Promise<void>,
   ): Promise<void> {
-    const shares = shareOut(this.#plan(batch), this.#lanes.length);
+    const shares = shareOut(this.#plan(batch), this.#lanes.length, this.#costsIn(batch));
     const done = this.#lanes.map(async ({ lane }, index) => {
       for (const microBatch of shares[index] as MicroBatch[]) {
         const data = microBatch.members.map((member) => batch[member] as T);
@@ -218,5 +218,13 @@ export class SequenceRunner {
     if (this.#options.inOneRun) return planMicroBatches(lengths, tokenBudget);
     const sequences = batch.map(({ inputs }) => inputs);
     return planSharing(sequences, { tokenBudget, scoresPerToken: scoresPerToken(this.#adapted.model) });
+  }
+
+  /** What micro-batches of a batch cost, for a fair share. */
+  #costsIn(batch: readonly { readonly inputs: Int32Array }[]): (microBatch: MicroBatch) => number {
+    if (this.#options.inOneRun) return paddedTokens;
+    const sequences = batch.map(({ inputs }) => inputs);
+    const setting = { scoresPerToken: scoresPerToken(this.#adapted.model) };
+    return (microBatch) => costOf(microBatch, sequences, setting);
   }
 }

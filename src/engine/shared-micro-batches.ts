@@ -32,11 +32,11 @@ export function planSharing(sequences: readonly Int32Array[], setting: SharingSe
   return cost(byBeginning) < cost(byLength) ? byBeginning : byLength;
 }
 
-/** What a micro-batch costs, in tokens. */
-function costOf(
+/** What a micro-batch of these sequences costs, in tokens. */
+export function costOf(
   microBatch: MicroBatch,
   sequences: readonly Int32Array[],
-  { scoresPerToken }: SharingSetting,
+  { scoresPerToken }: Pick<SharingSetting, "scoresPerToken">,
 ): number {
   const { time, members } = microBatch;
   const rows = packSequences(
