@@ -3,9 +3,15 @@
  * the blocks' offsets.
  */
 import type { Dimension, Graph, Node, Tensor } from "./graph.ts";
-import type { NamedMatrix } from "./integer-products.ts";
 import type { Weight } from "./session.ts";
 import { blockSize, blocksOf, quantizeMatrix } from "./weight-quantization.ts";
+
+/** A weight (rows, columns) of a linear layer. */
+export interface NamedMatrix {
+  readonly name: string;
+  readonly shape: readonly [number, number];
+  readonly data: Float32Array;
+}
 
 /** Activations are rounded to 8 bits, block by block. */
 const accuracyLevel = 4;

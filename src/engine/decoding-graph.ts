@@ -54,7 +54,8 @@ export async function createDecodingGraph(
   const integer =
     bits === 8 ? new IntegerLayers(graph, model, { weights, highest: await largestCode() }) : undefined;
   const { logprobs, keys, values } = buildNetwork(graph, model, integer ?? plainLayers(graph, model));
-  const used = integer?.values ?? (bits === 4 ? await quantizeProducts(graph, weights) : weights);
+  await integer?.quantize(threads);
+  const used = integer?.values ?? (bits === 4 ? await quantizeProducts(graph, weights, threads) : weights);
   const session = await Session.create(graph, [logprobs, ...keys, ...values], { threads, weights: used });
   const names = (tensors: readonly Tensor[]): string[] => tensors.map((tensor) => tensor.name);
   return { session, logprobs: logprobs.name, keys: names(keys), values: names(values) };

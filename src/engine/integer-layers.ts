@@ -10,7 +10,7 @@ import { assert } from "../errors.ts";
 import { type DecodingLayers, isBiased, outputLayer } from "./decoding-layers.ts";
 import type { Graph, Tensor } from "./graph.ts";
 import { pieceSize, rotatePieces } from "./hadamard.ts";
-import { IntegerProducts, type NamedMatrix } from "./integer-products.ts";
+import { type IntegerMatrix, IntegerProducts } from "./integer-products.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import type { Weight } from "./session.ts";
 
@@ -37,6 +37,11 @@ export class IntegerLayers implements DecodingLayers {
     return this.#products.values;
   }
 
+  /** Rounds the weights of all layers so far. Throws `EngineError` where memory runs out. */
+  async quantize(threads: number): Promise<void> {
+    await this.#products.quantize(threads);
+  }
+
   parameter(name: string): Tensor {
     return this.#products.declare(name, this.#weight(name));
   }
@@ -61,17 +66,21 @@ export class IntegerLayers implements DecodingLayers {
     const matrix = this.#matrix(`${layer}.weight`);
     const isAttention = layer.endsWith("o_proj");
     const input = isAttention ? x : this.#products.rotate(x);
-    const data = rotatePieces(matrix.data, isAttention ? this.#headPiece : pieceSize(matrix.shape[1]));
-    return this.#products.scaledProduct(input, { ...matrix, name: layer, data });
+    const rowPiece = isAttention ? this.#headPiece : pieceSize(matrix.shape[1]);
+    return this.#products.scaledProduct(input, { name: layer, parts: [{ ...matrix, rowPiece }] });
   }
 
-  #reader(layer: string): NamedMatrix {
+  #reader(layer: string): IntegerMatrix {
     const { shape, data } = this.#matrix(this.#nameOf(layer));
-    const turned = rotatePieces(data, pieceSize(shape[1]));
+    const part = { shape, data, rowPiece: pieceSize(shape[1]) };
     const bias = isBiased(this.#model, layer) ? this.#floats(`${layer}.bias`) : undefined;
-    if (!layer.endsWith("v_proj")) return { name: layer, shape, data: turned, bias };
-    const rows = rotatePieces(turned, this.#headPiece, shape[1]);
-    return { name: layer, shape, data: rows, bias: bias && rotatePieces(bias, this.#headPiece) };
+    if (!layer.endsWith("v_proj")) return { name: layer, parts: [part], bias };
+    const columnPiece = this.#headPiece;
+    return {
+      name: layer,
+      parts: [{ ...part, columnPiece }],
+      bias: bias && rotatePieces(bias, columnPiece),
+    };
   }
 
   #nameOf(layer: string): string {
@@ -101,18 +110,11 @@ export class IntegerLayers implements DecodingLayers {
 }
 
 /** Matrices of as many columns below one another; all of them have a bias, or none. */
-function below(matrices: readonly NamedMatrix[]): NamedMatrix {
-  const [first] = matrices as readonly [NamedMatrix];
-  if (matrices.length === 1) return first;
-  const columns = first.shape[1];
-  const rows = matrices.reduce((sum, { shape }) => sum + shape[0], 0);
-  const data = new Float32Array(rows * columns);
-  const bias = first.bias && new Float32Array(rows);
-  let row = 0;
-  for (const matrix of matrices) {
-    data.set(matrix.data, row * columns);
-    if (matrix.bias) bias?.set(matrix.bias, row);
-    row += matrix.shape[0];
-  }
-  return { name: matrices.map(({ name }) => name).join("+"), shape: [rows, columns], data, bias };
+function below(matrices: readonly IntegerMatrix[]): IntegerMatrix {
+  const biases = matrices.flatMap(({ bias }) => bias ?? []);
+  return {
+    name: matrices.map(({ name }) => name).join("+"),
+    parts: matrices.flatMap(({ parts }) => parts),
+    bias: biases.length > 0 ? Float32Array.from(biases.flatMap((bias) => [...bias])) : undefined,
+  };
 }

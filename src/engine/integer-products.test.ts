@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { random } from "../shared/random.ts";
 import { Graph } from "./graph.ts";
-import { pieceSize, rotatePieces } from "./hadamard.ts";
+import { pieceSize } from "./hadamard.ts";
 import { IntegerProducts, largestCode } from "./integer-products.ts";
 import { Session } from "./session.ts";
 
@@ -21,8 +21,9 @@ async function products(
   const graph = new Graph();
   const input = graph.input("x", ["N", columns]);
   const integers = new IntegerProducts(graph, await largestCode());
-  const turned = { ...weight, data: rotatePieces(weight.data, pieceSize(columns)), bias };
+  const turned = { name: weight.name, parts: [{ ...weight, rowPiece: pieceSize(columns) }], bias };
   const output = integers.scaledProduct(integers.rotate(input), turned);
+  await integers.quantize(1);
   const session = await Session.create(graph, [output], { threads: 1, weights: integers.values });
   const results = await session.run(new Map([["x", { data: x, shape: [3, columns] }]]), [output.name]);
   await session.close();

@@ -6,19 +6,19 @@
  */
 import { Graph, type Tensor } from "./graph.ts";
 import { hadamardMatrix, pieceSize } from "./hadamard.ts";
-import { quantizeRows } from "./row-quantization.ts";
+import { quantizeRows, type RotatedMatrix, type RowQuantization } from "./row-quantization.ts";
 import { Session, type Weight } from "./session.ts";
 
 const microsoft = "com.microsoft";
 /** Added to the mean square of a row, which may be a row of zeros. */
 const leastSquare = 1e-30;
 
-/** A weight (rows, columns) of a linear layer, or of several below one another. */
-export interface NamedMatrix {
+/** A weight of a linear layer, or of several below one another, in the basis of what it is multiplied with. */
+export interface IntegerMatrix {
   readonly name: string;
-  readonly shape: readonly [number, number];
-  readonly data: Float32Array;
-  /** (rows) */
+  /** Of as many columns each. */
+  readonly parts: readonly RotatedMatrix[];
+  /** (rows of all parts) */
   readonly bias?: Float32Array | undefined;
 }
 
@@ -28,6 +28,8 @@ export class IntegerProducts {
   readonly #graph: Graph;
   readonly #highest: number;
   readonly #declared = new Map<string, Tensor>();
+  /** Matrices whose codes are still to be computed. */
+  #toQuantize: RowQuantization[] = [];
 
   /** `highest` is the largest code of a weight: 127, or less where the processor's sums of products saturate. */
   constructor(graph: Graph, highest: number) {
@@ -36,9 +38,12 @@ export class IntegerProducts {
   }
 
   /** x W^T + bias for x (N, columns) whose rows are of like size, as after a normalisation. */
-  product(x: Tensor, { name, shape, data, bias }: NamedMatrix): Tensor {
-    const [rows, columns] = shape;
-    const { codes, scales } = quantizeRows(data, [rows, columns], this.#highest);
+  product(x: Tensor, { name, parts, bias }: IntegerMatrix): Tensor {
+    const columns = x.shape[1] as number;
+    const rows = rowsOf(parts);
+    const codes = new Int8Array(rows * columns);
+    const scales = new Float32Array(rows);
+    this.#toQuantize.push({ parts, codes, scales });
     const factors = [
       x,
       this.declare(`${name}.codes`, { data: codes, shape: [columns, rows] }),
@@ -52,9 +57,10 @@ export class IntegerProducts {
   }
 
   /** x W^T + bias for x (N, columns) whose rows may differ in size: each is divided by its root mean square before, and the product multiplied by it. */
-  scaledProduct(x: Tensor, { bias, ...matrix }: NamedMatrix): Tensor {
+  scaledProduct(x: Tensor, { bias, ...matrix }: IntegerMatrix): Tensor {
     const graph = this.#graph;
-    const [rows, columns] = matrix.shape;
+    const columns = x.shape[1] as number;
+    const rows = rowsOf(matrix.parts);
     const [level, inverses] = graph.nodesWithOutputs(
       "SimplifiedLayerNormalization",
       [x, this.ones(columns)],
@@ -79,6 +85,13 @@ export class IntegerProducts {
     return graph.node("Reshape", [turned, graph.integers([-1, columns])], x.shape);
   }
 
+  /** Computes the codes of all products so far, without which `values` are zeros. Throws `EngineError` where memory runs out. */
+  async quantize(threads: number): Promise<void> {
+    const works = this.#toQuantize;
+    this.#toQuantize = [];
+    await quantizeRows(works, { highest: this.#highest, threads });
+  }
+
   ones(count: number): Tensor {
     return this.declare(`ones.${count}`, { data: new Float32Array(count).fill(1), shape: [count] });
   }
@@ -96,6 +109,10 @@ export class IntegerProducts {
     this.#declared.set(name, tensor);
     return tensor;
   }
+}
+
+function rowsOf(parts: readonly RotatedMatrix[]): number {
+  return parts.reduce((sum, { shape }) => sum + shape[0], 0);
 }
 
 const mostCode = 127;

@@ -35,7 +35,10 @@ describe("shareOut", () => {
   it("gives the dearest first, so that lanes end at about the same time", () => {
     const plan = [3, 1, 5, 4, 2].map((time, index) => ({ time, members: [index] }));
     const shares = shareOut(plan, 2, ({ time }) => time ** 2);
-    expect(shares.map((share) => share.map(({ time }) => time))).toEqual([[5, 2], [4, 3, 1]]);
+    expect(shares.map((share) => share.map(({ time }) => time))).toEqual([
+      [5, 2],
+      [4, 3, 1],
+    ]);
   });
 
   it("gives every micro-batch to one lane, none with more than another would have had with it", () => {

@@ -5,18 +5,19 @@
  * the most accuracy, and at one row of logits as much time in 4.
  */
 import { assert } from "../errors.ts";
-import { BlockProducts } from "./block-products.ts";
+import { BlockProducts, type NamedMatrix } from "./block-products.ts";
 import type { Graph, Tensor } from "./graph.ts";
-import { pieceSize, rotatePieces } from "./hadamard.ts";
-import { IntegerProducts, largestCode, type NamedMatrix } from "./integer-products.ts";
+import { pieceSize } from "./hadamard.ts";
+import { IntegerProducts, largestCode } from "./integer-products.ts";
 import type { Weight } from "./session.ts";
 
 const outputWeights = ["lm_head.weight", "model.embed_tokens.weight"];
 
-/** Changes the graph; returns the values of the weights it has now. */
+/** Changes the graph; returns the values of the weights it has now. Throws `EngineError` where memory runs out. */
 export async function quantizeProducts(
   graph: Graph,
   weights: ReadonlyMap<string, Weight>,
+  threads: number,
 ): Promise<Map<string, Weight>> {
   const declared = new Map(graph.weights.map((tensor) => [tensor.name, tensor]));
   const integers = new IntegerProducts(graph, await largestCode());
@@ -32,8 +33,8 @@ export async function quantizeProducts(
     const x: Tensor = { ...weight, name: node.inputs[0] as string, shape: ["N", matrix.shape[1]] };
     if (!outputWeights.includes(weight.name)) blocks.replace(node, x, matrix);
     else {
-      const data = rotatePieces(matrix.data, pieceSize(matrix.shape[1]));
-      const product = integers.scaledProduct(integers.rotate(x), { ...matrix, data });
+      const part = { ...matrix, rowPiece: pieceSize(matrix.shape[1]) };
+      const product = integers.scaledProduct(integers.rotate(x), { name: matrix.name, parts: [part] });
       graph.nodes.push({
         operator: "Identity",
         domain: "",
@@ -43,6 +44,7 @@ export async function quantizeProducts(
       });
     }
   }
+  await integers.quantize(threads);
   const used = new Set(graph.nodes.flatMap(({ inputs }) => inputs));
   const kept = graph.weights.filter(({ name }) => used.has(name));
   graph.weights.splice(0, graph.weights.length, ...kept);

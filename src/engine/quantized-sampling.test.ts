@@ -9,7 +9,7 @@ import { randomTokens, tinyModel, tinyTokenizer } from "./engine.fixture.ts";
 import { pieceSize, rotatePieces } from "./hadamard.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import { initializeParameters, type ParameterSet } from "./parameters.ts";
-import { dequantizeRows, quantizeRows } from "./row-quantization.ts";
+import { dequantizeRows, quantizeRows } from "./row-quantization.fixture.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 import { dequantizeMatrix, quantizeMatrix, type WeightBits } from "./weight-quantization.ts";
 

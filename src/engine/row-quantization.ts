@@ -1,65 +1,141 @@
 /**
  * Weights in 8 bits with one scale for each row of a matrix (out, in): weight = code * scale. Codes are kept transposed,
- * (in, out), as the integer products of ONNX Runtime read their right factor.
+ * (in, out), as the integer products of ONNX Runtime read their right factor. A model passes here whenever its weights
+ * have changed, which is why graphs do it, with all threads.
  */
+import { canonicalJson } from "../shared/hash.ts";
+import { Graph, type Tensor } from "./graph.ts";
+import { hadamardMatrix } from "./hadamard.ts";
+import { type Feed, Session, type Weight } from "./session.ts";
 
-/** A matrix (rows, columns) with a scale for each row. */
-export interface RowQuantizedMatrix {
-  readonly rows: number;
-  readonly columns: number;
-  /** (columns, rows), each from -highest to highest. */
+/** A matrix (rows, columns) that is rotated in pieces (`hadamard.ts`) before it is rounded. */
+export interface RotatedMatrix {
+  readonly shape: readonly [rows: number, columns: number];
+  readonly data: Float32Array;
+  /** Numbers of a piece of a row; 1: rows are not rotated. */
+  readonly rowPiece: number;
+  /** Numbers of a piece of a column; absent: columns are not rotated. */
+  readonly columnPiece?: number;
+}
+
+/** What is rounded together, and where it goes. */
+export interface RowQuantization {
+  /** Of as many columns, below one another. */
+  readonly parts: readonly RotatedMatrix[];
+  /** (columns, rows of all parts); receives codes, each from -highest to highest. */
   readonly codes: Int8Array;
-  /** (rows) */
+  /** (rows of all parts); receives scales, more than 0. */
   readonly scales: Float32Array;
 }
 
-/** Rows whose codes are written together, so that each write goes beside the one before. */
-const rowsAtOnce = 64;
-
-/** Rounds a matrix (rows, columns) to the nearest codes; `highest`, at most 127, is the code of the largest weight of each row. */
-export function quantizeRows(
-  values: Float32Array,
-  [rows, columns]: readonly [number, number],
-  highest = 127,
-): RowQuantizedMatrix {
-  const codes = new Int8Array(rows * columns);
-  const scales = new Float32Array(rows);
-  const inverses = new Float64Array(rows);
-  for (let row = 0; row < rows; row++) {
-    const most = largestMagnitude(values, row * columns, (row + 1) * columns);
-    scales[row] = most / highest;
-    inverses[row] = most === 0 ? 0 : highest / most;
-  }
-  for (let first = 0; first < rows; first += rowsAtOnce) {
-    const end = Math.min(rows, first + rowsAtOnce);
-    for (let column = 0; column < columns; column++) {
-      for (let row = first; row < end; row++) {
-        const code = (values[row * columns + column] as number) * (inverses[row] as number);
-        codes[column * rows + row] = code < 0 ? code - 0.5 : code + 0.5;
-      }
-    }
-  }
-  return { rows, columns, codes, scales };
+export interface QuantizationOptions {
+  /** The code of the largest weight of each row, at most 127. */
+  readonly highest: number;
+  readonly threads: number;
 }
 
-function largestMagnitude(values: Float32Array, start: number, end: number): number {
-  let most = 0;
-  for (let i = start; i < end; i++) {
-    const value = values[i] as number;
-    const magnitude = value < 0 ? -value : value;
-    if (magnitude > most) most = magnitude;
+/** Stands for the largest weight of a row of zeros. */
+const leastMagnitude = 1e-30;
+const int8 = 3;
+
+/** Rounds each matrix to the nearest codes, one after the other. Throws `EngineError` where memory runs out. */
+export async function quantizeRows(
+  works: readonly RowQuantization[],
+  options: QuantizationOptions,
+): Promise<void> {
+  const forms = new Map<string, Promise<Rounder>>();
+  try {
+    for (const { parts, codes, scales } of works) {
+      const form = canonicalJson(parts.map(({ data: _, ...shapes }) => shapes));
+      const rounder = forms.get(form) ?? createRounder(parts, options);
+      forms.set(form, rounder);
+      const { session, outputs } = await rounder;
+      const feeds = new Map(
+        parts.map(({ data, shape }, index): [string, Feed] => [partName(index), { data, shape }]),
+      );
+      const { columns, rows } = sizesOf(parts);
+      const into = new Map<string, Weight>([
+        [outputs.codes, { data: codes, shape: [columns, rows] }],
+        [outputs.scales, { data: scales, shape: [rows, 1] }],
+      ]);
+      await session.run(feeds, [], into);
+    }
+  } finally {
+    for (const rounder of await Promise.allSettled(forms.values()))
+      if (rounder.status === "fulfilled") await rounder.value.session.close();
   }
-  return most;
 }
 
-/** The weights that the codes stand for, (rows, columns). */
-export function dequantizeRows({ rows, columns, codes, scales }: RowQuantizedMatrix): Float32Array {
-  const values = new Float32Array(rows * columns);
-  for (let row = 0; row < rows; row++) {
-    const scale = scales[row] as number;
-    for (let column = 0; column < columns; column++) {
-      values[row * columns + column] = (codes[column * rows + row] as number) * scale;
-    }
+interface Rounder {
+  readonly session: Session;
+  readonly outputs: { readonly codes: string; readonly scales: string };
+}
+
+const partName = (index: number): string => `part.${index}`;
+
+function sizesOf(parts: readonly RotatedMatrix[]): { readonly rows: number; readonly columns: number } {
+  const [first] = parts as readonly [RotatedMatrix];
+  return { rows: parts.reduce((sum, { shape }) => sum + shape[0], 0), columns: first.shape[1] };
+}
+
+async function createRounder(
+  parts: readonly RotatedMatrix[],
+  { highest, threads }: QuantizationOptions,
+): Promise<Rounder> {
+  const graph = new Graph();
+  const weights = new Map<string, Weight>();
+  const { rows, columns } = sizesOf(parts);
+  const rotated = parts.map((part, index) =>
+    rotate(graph, graph.input(partName(index), part.shape), { ...part, weights }),
+  );
+  const all =
+    rotated.length === 1
+      ? (rotated[0] as Tensor)
+      : graph.node("Concat", rotated, [rows, columns], { attributes: { axis: 0 } });
+  const column = [rows, 1];
+  const magnitudes = graph.node("Abs", [all], all.shape);
+  const largest = graph.node("ReduceMax", [magnitudes, graph.integers([1])], column, {
+    attributes: { keepdims: 1 },
+  });
+  const most = graph.node("Max", [largest, graph.scalar(leastMagnitude)], column);
+  const scales = graph.node("Div", [most, graph.scalar(highest)], column);
+  const inverses = graph.node("Div", [graph.scalar(highest), most], column);
+  const steps = graph.node("Round", [graph.node("Mul", [all, inverses], all.shape)], all.shape);
+  const rounded = graph.node("Cast", [steps], all.shape, { type: "int8", attributes: { to: int8 } });
+  const codes = graph.node("Transpose", [rounded], [columns, rows], {
+    type: "int8",
+    attributes: { perm: [1, 0] },
+  });
+  const session = await Session.create(graph, [codes, scales], { threads, weights });
+  return { session, outputs: { codes: codes.name, scales: scales.name } };
+}
+
+/** The matrix with its rows and columns rotated; `weights` receives what that is multiplied by. */
+function rotate(
+  graph: Graph,
+  x: Tensor,
+  { shape, rowPiece, columnPiece = 1, weights }: RotatedMatrix & { readonly weights: Map<string, Weight> },
+): Tensor {
+  const [rows, columns] = shape;
+  const matrixOf = (size: number): Tensor => {
+    const name = `hadamard.${size}`;
+    const known = graph.weights.find((tensor) => tensor.name === name);
+    if (known) return known;
+    weights.set(name, { data: hadamardMatrix(size), shape: [size, size] });
+    return graph.weight(name, [size, size]);
+  };
+  const reshaped = (value: Tensor, sizes: readonly number[]): Tensor =>
+    graph.node("Reshape", [value, graph.integers(sizes)], sizes);
+  let turned = x;
+  if (rowPiece > 1) {
+    const pieces = [(rows * columns) / rowPiece, rowPiece];
+    const product = graph.node("MatMul", [reshaped(turned, pieces), matrixOf(rowPiece)], pieces);
+    turned = reshaped(product, shape);
   }
-  return values;
+  if (columnPiece > 1) {
+    const pieces = [rows / columnPiece, columnPiece, columns];
+    const product = graph.node("MatMul", [matrixOf(columnPiece), reshaped(turned, pieces)], pieces);
+    turned = reshaped(product, shape);
+  }
+  return turned;
 }

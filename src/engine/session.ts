@@ -41,7 +41,7 @@ export class Session {
   async run(
     feeds: ReadonlyMap<string, Feed>,
     wanted: readonly string[],
-    into?: ReadonlyMap<string, Feed>,
+    into?: ReadonlyMap<string, Feed | Weight>,
   ): Promise<ReadonlyMap<string, Feed>> {
     try {
       return await this.#session.run(feeds, wanted, into);

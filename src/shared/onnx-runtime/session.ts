@@ -52,7 +52,7 @@ export class RuntimeSession {
   async run(
     feeds: ReadonlyMap<string, Feed>,
     wanted: readonly string[],
-    into: ReadonlyMap<string, Feed> = new Map(),
+    into: ReadonlyMap<string, Feed | Weight> = new Map(),
   ): Promise<ReadonlyMap<string, Feed>> {
     assert(!this.#isClosed, "a session was run after it was closed");
     const held = [feeds, into];
@@ -70,7 +70,7 @@ export class RuntimeSession {
   async #run(
     feeds: ReadonlyMap<string, Feed>,
     wanted: readonly string[],
-    into: ReadonlyMap<string, Feed>,
+    into: ReadonlyMap<string, Feed | Weight>,
   ): Promise<ReadonlyMap<string, Feed>> {
     const library = this.#library;
     const inputs = new Map<string, Pointer>();
