@@ -22,7 +22,7 @@ interface Candidate<Entry> {
   readonly own: Slot<Entry> | undefined;
 }
 
-/** Rows are added in steps of this many. */
+/** Rows are added in steps of this many, or of several times as many once there are many: each time all are copied. */
 const rowStep = 64;
 /** A free slot is dropped when the cache shrinks unless its episode was active within this many calls. */
 const retainedCalls = 8;
@@ -183,7 +183,8 @@ export class SlotPool<Entry> {
     slots: readonly Slot<Entry>[],
     { count, rows }: { readonly count: number; readonly rows: number },
   ): number {
-    const stepped = Math.min(Math.ceil(rows / rowStep) * rowStep, this.#model.contextLength);
+    const step = rowStep * Math.max(1, Math.floor(rows / (2 * rowStep)));
+    const stepped = Math.min(Math.ceil(rows / step) * step, this.#model.contextLength);
     return this.budget.fits(count, stepped) ? stepped : Math.max(rows, reservedRows(slots));
   }
 
