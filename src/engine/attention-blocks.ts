@@ -9,7 +9,7 @@ export interface AttentionBlock {
   readonly rows: (x: Tensor) => Tensor;
   /** (B, keyValueHeads, T, D) to what it looks at: (B, keyValueHeads, keys, D). */
   readonly keys: (x: Tensor) => Tensor;
-  /** Its weights (B, heads, times, keys) in the order of its rows: (B, keyValueHeads, rows, keys). */
+  /** Its weights, as of `AttentionValues`, in the order of its rows: (B, keyValueHeads, rows, keys). */
   readonly weights: (x: Tensor) => Tensor;
   /** The inverse of `keys`, with zeros for what it does not look at. */
   readonly atAllKeys: (x: Tensor) => Tensor;

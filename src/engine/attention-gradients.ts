@@ -23,7 +23,7 @@ export interface AttentionShape {
 export interface AttentionValues {
   /** (B, T, heads * headSize) */
   readonly attended: Tensor;
-  /** Of each block (B, heads, times, keys): (B, heads, T, T) of one; exactly 0 where a token may not look. */
+  /** Of one block (B, heads, T, T), of each of several (1, B * heads, times, keys); exactly 0 where a token may not look. */
   readonly weights: readonly Tensor[];
   /** (B, keyValueHeads, T, headSize) */
   readonly keyHeads: Tensor;

@@ -103,7 +103,7 @@ function computeInBlocks(
       tokens: toInt32(graph, end),
     };
     past = groupQueryAttention(graph, call, { ...together, batch: 1, times, keys });
-    return { ...past, weights: reshapeTo(graph, past.weights, [B, heads, -1, end], [B, heads, times, keys]) };
+    return past;
   });
   const { keyHeads, valueHeads } = blocks.at(-1) as GroupedValues;
   const apart = (x: Tensor): Tensor => reshape(graph, x, [B, keyValueHeads, T, width]);
@@ -186,16 +186,4 @@ const absent: Tensor = { name: "", shape: [], type: "float32", requiresGradient:
 function toInt32(graph: Graph, x: Tensor): Tensor {
   const int32 = 6;
   return graph.node("Cast", [x], x.shape, { type: "int32", attributes: { to: int32 } });
-}
-
-/** `x` in the shape `sizes`, where -1 stands for what is left and a value of the graph for itself. */
-function reshapeTo(
-  graph: Graph,
-  x: Tensor,
-  sizes: readonly (Dimension | Tensor)[],
-  shape: readonly Dimension[],
-): Tensor {
-  const parts = sizes.map((size) => (typeof size === "object" ? size : graph.shape([size])));
-  const target = graph.node("Concat", parts, [sizes.length], { type: "int64", attributes: { axis: 0 } });
-  return graph.node("Reshape", [x, target], shape);
 }
