@@ -136,7 +136,7 @@ export class EmbeddedPolicy implements Policy {
     const pending = this.#pool.pending();
     if (pending.length === 0) return;
     const few = Math.min(fewTokens, pending.length);
-    const waiting = pending.filter(({ tokens }) => tokens.length > few);
+    const waiting = pending.filter((extension) => extension.tokens.length > few || this.#isApart(extension));
     const extensions = waiting.length > 0 ? this.#chunks(waiting) : this.#decodingBatch(pending);
     this.#pool.reserve(extensions);
     const logprobs = await this.#model.extend(this.#pool.cache, extensions);
@@ -179,11 +179,16 @@ export class EmbeddedPolicy implements Policy {
   }
 
   /**
-   * The next tokens of contexts that are being read. The first token of a text, to which attention sinks (Xiao et al., 2023), has
-   * far larger numbers than others; where it would share a scale with them it is run apart, beside those of other texts.
+   * Whether the next token is the first of a text, to which attention sinks (Xiao et al., 2023): it has far larger numbers than
+   * others, and where it would share a scale with them it is run apart, beside those of other texts.
    */
+  #isApart({ cached }: Extension): boolean {
+    return this.#model.sharesScales && cached === 0;
+  }
+
+  /** The next tokens of contexts that are being read. */
   #chunks(waiting: readonly Extension[]): Extension[] {
-    const firsts = this.#model.sharesScales ? waiting.filter(({ cached }) => cached === 0) : [];
+    const firsts = waiting.filter((extension) => this.#isApart(extension));
     return firsts.length > 0 ? firsts.map(toNext) : waiting.map(toChunk);
   }
 

@@ -152,3 +152,20 @@ test("with int8 the first tokens of texts, whose numbers are far larger, are run
   ]);
   expect(await sizesWith(undefined)).toEqual([[40, 90]]);
 });
+
+test("with int8 the first token of a short text is run apart from the tokens that others sample", async () => {
+  const weights = initializeParameters(tinyModel, 1);
+  const model = new DecodingModel(tinyModel, async () => weights, { threads: 1, bits: 8 });
+  models.push(model);
+  const extend = vi.spyOn(model, "extend");
+  const setting = { maxSlots: 8, cacheMemory: defaultCacheMemory };
+  const identity = { type: "embedded", model: "noting" };
+  const policy = new EmbeddedPolicy({ identity, model, tokenizer: tinyTokenizer, ...setting });
+  const short = { text: "", tokens: [3, 4], seed: 9 };
+  await Promise.all([sample(policy), policy.complete([short, short], options)]);
+  for (const [, extensions] of extend.mock.calls) {
+    const firsts = extensions.filter(({ cached, isIdle }) => cached === 0 && !isIdle);
+    if (firsts.length > 0) expect(firsts).toHaveLength(extensions.length);
+    for (const { tokens } of firsts) expect(tokens).toHaveLength(1);
+  }
+});
