@@ -11,6 +11,15 @@ export function tokenBytes(model: ModelOptions): number {
   return 2 * model.layers * model.keyValueHeads * width * Float32Array.BYTES_PER_ELEMENT;
 }
 
+/** Rows are added in steps of this many, or of several times as many once there are many: each time all are copied. */
+const rowStep = 64;
+
+/** Rows of a slot in a cache that has room for `rows` of them. */
+export function steppedRows(model: ModelOptions, rows: number): number {
+  const step = rowStep * Math.max(1, Math.floor(rows / (4 * rowStep)));
+  return Math.min(Math.ceil(rows / step) * step, model.contextLength);
+}
+
 export class CacheBudget {
   /** Tokens, over all slots. */
   readonly tokens: number;

@@ -125,7 +125,12 @@ export class DecodingModel {
     await this.#closing;
     if (!this.#graph) {
       const weights = await this.#weights();
-      this.#graph = { ...(await createDecodingGraph(this.model, { ...this.#options, weights })), weights };
+      try {
+        this.#graph = { ...(await createDecodingGraph(this.model, { ...this.#options, weights })), weights };
+      } catch (error) {
+        this.#options.forget?.(weights);
+        throw error;
+      }
     }
     return this.#graph;
   }

@@ -4,7 +4,7 @@
  * `differentiate.ts` plays backwards. A graph is built once and run many times; sizes that differ from run to
  * run have names, and every name is the size of some input.
  *
- * Not covered: control flow, second derivatives, types other than float32, int64 and, for weights, bytes.
+ * Not covered: control flow, second derivatives, types other than float32, integers and bytes.
  */
 import { assert } from "../errors.ts";
 

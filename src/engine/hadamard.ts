@@ -20,12 +20,8 @@ export function pieceSize(length: number): number {
  */
 export function rotatePieces(values: Float32Array, size: number, width = 1): Float32Array {
   const norm = 1 / Math.sqrt(size);
-  const rotated = new Float32Array(values.length);
-  for (let i = 0; i < values.length; i++) rotated[i] = (values[i] as number) * norm;
-  let step = width;
-  // All weights of a model pass here whenever they have changed: two levels of the fast transform at once.
-  for (; 4 * step <= size * width; step *= 4) combineFour(rotated, step);
-  if (2 * step <= size * width) combineTwo(rotated, step);
+  const rotated = values.map((value) => value * norm);
+  for (let step = width; 2 * step <= size * width; step *= 2) combineTwo(rotated, step);
   return rotated;
 }
 
@@ -37,22 +33,6 @@ function combineTwo(values: Float32Array, step: number): void {
       const b = values[j + step] as number;
       values[j] = a + b;
       values[j + step] = a - b;
-    }
-  }
-}
-
-/** As `combineTwo` with `step`, then with twice as much. */
-function combineFour(values: Float32Array, step: number): void {
-  for (let i = 0; i < values.length; i += 4 * step) {
-    for (let j = i; j < i + step; j++) {
-      const a = values[j] as number;
-      const b = values[j + step] as number;
-      const c = values[j + 2 * step] as number;
-      const d = values[j + 3 * step] as number;
-      values[j] = a + b + (c + d);
-      values[j + step] = a - b + (c - d);
-      values[j + 2 * step] = a + b - (c + d);
-      values[j + 3 * step] = a - b - (c - d);
     }
   }
 }

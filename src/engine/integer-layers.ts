@@ -112,6 +112,7 @@ export class IntegerLayers implements DecodingLayers {
 /** Matrices of as many columns below one another; all of them have a bias, or none. */
 function below(matrices: readonly IntegerMatrix[]): IntegerMatrix {
   const biases = matrices.flatMap(({ bias }) => bias ?? []);
+  assert(biases.length === 0 || biases.length === matrices.length, "only some of several layers have a bias");
   return {
     name: matrices.map(({ name }) => name).join("+"),
     parts: matrices.flatMap(({ parts }) => parts),

@@ -4,7 +4,7 @@
  * layer there and back, and of one piece of a head, since nothing else is computed at once.
  */
 import { keysOfQuery, leastTimeOfBlocks } from "./attention-blocks.ts";
-import { tokenBytes } from "./cache-budget.ts";
+import { steppedRows, tokenBytes } from "./cache-budget.ts";
 import { headSize, type ModelOptions, parameterCount } from "./model-options.ts";
 import type { SamplingWeights } from "./weight-quantization.ts";
 
@@ -40,7 +40,7 @@ export function samplerBytes(
   { slots, tokens, cacheMemory = Number.POSITIVE_INFINITY, weights = "f32" }: SamplingShape,
 ): number {
   const { width, heads, feedForward, vocabularySize } = model;
-  const cache = Math.min(cacheMemory, tokenBytes(model) * slots * tokens);
+  const cache = Math.min(cacheMemory, tokenBytes(model) * slots * steppedRows(model, tokens));
   // Log-probabilities, and what their masses by blocks are made of.
   const logits = 4 * slots * vocabularySize;
   const perToken = 4 * width + 3 * feedForward + 2 * heads * tokens;

@@ -38,22 +38,23 @@ export function paddedTokens({ time, members }: MicroBatch): number {
 }
 
 /**
- * The dearest first, each for the lane that has the least to do so far; ties by index. The same for the same batch, so that
- * sums are too.
+ * The dearest first, each for the lane that has the least to do so far; ties by index. A lane has its own in the order of the
+ * plan, in which those of one form follow one another. The same for the same batch, so that sums are too.
  */
 export function shareOut(
   plan: readonly MicroBatch[],
   lanes: number,
   costOf: (microBatch: MicroBatch) => number,
 ): MicroBatch[][] {
-  const shares = Array.from({ length: lanes }, () => ({ cost: 0, members: [] as MicroBatch[] }));
+  if (lanes === 1) return [[...plan]];
+  const shares = Array.from({ length: lanes }, () => ({ cost: 0, members: new Set<MicroBatch>() }));
   const dearestFirst = plan
     .map((microBatch) => ({ microBatch, cost: costOf(microBatch) }))
     .sort((a, b) => b.cost - a.cost);
   for (const { microBatch, cost } of dearestFirst) {
     const least = shares.reduce((a, b) => (b.cost < a.cost ? b : a));
     least.cost += cost;
-    least.members.push(microBatch);
+    least.members.add(microBatch);
   }
-  return shares.map(({ members }) => members);
+  return shares.map(({ members }) => plan.filter((microBatch) => members.has(microBatch)));
 }

@@ -33,8 +33,9 @@ export async function quantizeProducts(
     const x: Tensor = { ...weight, name: node.inputs[0] as string, shape: ["N", matrix.shape[1]] };
     if (!outputWeights.includes(weight.name)) blocks.replace(node, x, matrix);
     else {
-      const part = { ...matrix, rowPiece: pieceSize(matrix.shape[1]) };
-      const product = integers.scaledProduct(integers.rotate(x), { name: matrix.name, parts: [part] });
+      const { name, shape, data } = matrix;
+      const part = { shape, data, rowPiece: pieceSize(shape[1]) };
+      const product = integers.scaledProduct(integers.rotate(x), { name, parts: [part] });
       graph.nodes.push({
         operator: "Identity",
         domain: "",

@@ -59,3 +59,15 @@ test("matrices below one another, their rows and columns rotated in pieces, are 
     expect(difference).toBeLessThan(isHalfway ? 1.01 * step : 1e-5);
   }
 });
+
+test("a matrix of more numbers than are rounded at once is rounded as by plain loops", async () => {
+  const [rows, columns] = [1100, 1024];
+  const data = Float32Array.from({ length: rows * columns }, (_, i) => Math.sin(i) * (1 + (i % 97)));
+  const matrix = await quantize([{ data, shape: [rows, columns], rowPiece: 1 }]);
+  const expected = naively(data, [rows, columns]);
+  expect(matrix.scales).toEqual(expected.scales);
+  const differences = matrix.codes.map((code, i) => Math.abs(code - (expected.codes[i] as number)));
+  // A number halfway between two codes may become either.
+  expect(Math.max(...new Set(differences))).toBeLessThanOrEqual(1);
+  expect(differences.filter((difference) => difference > 0).length).toBeLessThan(20);
+});

@@ -36,6 +36,10 @@ export interface QuantizationOptions {
 
 /** Stands for the largest weight of a row of zeros. */
 const leastMagnitude = 1e-30;
+/** Numbers that are rounded at once: few enough for the processor's caches, and for a table of a large vocabulary to take little memory. */
+const numbersAtOnce = 1 << 20;
+/** Rows of a cut lie at multiples of this, so that no piece of a column is cut. */
+const rowsOfCut = 64;
 const int8 = 3;
 
 /** Rounds each matrix to the nearest codes, one after the other. Throws `EngineError` where memory runs out. */
@@ -43,13 +47,14 @@ export async function quantizeRows(
   works: readonly RowQuantization[],
   options: QuantizationOptions,
 ): Promise<void> {
-  const forms = new Map<string, Promise<Rounder>>();
+  const forms = new Map<string, Rounder>();
   try {
-    for (const { parts, codes, scales } of works) {
+    for (const { parts: matrices, codes, scales } of works) {
+      const parts = matrices.flatMap(cut);
       const form = canonicalJson(parts.map(({ data: _, ...shapes }) => shapes));
-      const rounder = forms.get(form) ?? createRounder(parts, options);
+      const rounder = forms.get(form) ?? (await createRounder(parts, options));
       forms.set(form, rounder);
-      const { session, outputs } = await rounder;
+      const { session, outputs } = rounder;
       const feeds = new Map(
         parts.map(({ data, shape }, index): [string, Feed] => [partName(index), { data, shape }]),
       );
@@ -61,14 +66,24 @@ export async function quantizeRows(
       await session.run(feeds, [], into);
     }
   } finally {
-    for (const rounder of await Promise.allSettled(forms.values()))
-      if (rounder.status === "fulfilled") await rounder.value.session.close();
+    for (const { session } of forms.values()) await session.close();
   }
 }
 
 interface Rounder {
   readonly session: Session;
   readonly outputs: { readonly codes: string; readonly scales: string };
+}
+
+/** The matrix as matrices of fewer rows below one another, without a copy. */
+function cut(matrix: RotatedMatrix): RotatedMatrix[] {
+  const { shape, data } = matrix;
+  const [rows, columns] = shape;
+  const most = rowsOfCut * Math.max(1, Math.floor(numbersAtOnce / columns / rowsOfCut));
+  return Array.from({ length: Math.ceil(rows / most) }, (_, index) => {
+    const [start, end] = [index * most, Math.min(rows, (index + 1) * most)];
+    return { ...matrix, shape: [end - start, columns], data: data.subarray(start * columns, end * columns) };
+  });
 }
 
 const partName = (index: number): string => `part.${index}`;
@@ -85,29 +100,51 @@ async function createRounder(
   const graph = new Graph();
   const weights = new Map<string, Weight>();
   const { rows, columns } = sizesOf(parts);
-  const rotated = parts.map((part, index) =>
-    rotate(graph, graph.input(partName(index), part.shape), { ...part, weights }),
+  const rounded = parts.map((part, index) => {
+    const input = graph.input(partName(index), part.shape);
+    return round(graph, rotate(graph, input, { ...part, weights }), highest);
+  });
+  const join = (tensors: readonly Tensor[], shape: readonly number[], axis: number): Tensor => {
+    const [first] = tensors as readonly [Tensor];
+    if (tensors.length === 1) return first;
+    return graph.node("Concat", tensors, shape, { type: first.type, attributes: { axis } });
+  };
+  const codes = join(
+    rounded.map((part) => part.codes),
+    [columns, rows],
+    1,
   );
-  const all =
-    rotated.length === 1
-      ? (rotated[0] as Tensor)
-      : graph.node("Concat", rotated, [rows, columns], { attributes: { axis: 0 } });
+  const scales = join(
+    rounded.map((part) => part.scales),
+    [rows, 1],
+    0,
+  );
+  const session = await Session.create(graph, [codes, scales], { threads, weights });
+  return { session, outputs: { codes: codes.name, scales: scales.name } };
+}
+
+/** Codes (columns, rows) and scales (rows, 1) of a matrix (rows, columns). */
+function round(
+  graph: Graph,
+  x: Tensor,
+  highest: number,
+): { readonly codes: Tensor; readonly scales: Tensor } {
+  const [rows, columns] = x.shape as [number, number];
   const column = [rows, 1];
-  const magnitudes = graph.node("Abs", [all], all.shape);
+  const magnitudes = graph.node("Abs", [x], x.shape);
   const largest = graph.node("ReduceMax", [magnitudes, graph.integers([1])], column, {
     attributes: { keepdims: 1 },
   });
   const most = graph.node("Max", [largest, graph.scalar(leastMagnitude)], column);
   const scales = graph.node("Div", [most, graph.scalar(highest)], column);
   const inverses = graph.node("Div", [graph.scalar(highest), most], column);
-  const steps = graph.node("Round", [graph.node("Mul", [all, inverses], all.shape)], all.shape);
-  const rounded = graph.node("Cast", [steps], all.shape, { type: "int8", attributes: { to: int8 } });
+  const steps = graph.node("Round", [graph.node("Mul", [x, inverses], x.shape)], x.shape);
+  const rounded = graph.node("Cast", [steps], x.shape, { type: "int8", attributes: { to: int8 } });
   const codes = graph.node("Transpose", [rounded], [columns, rows], {
     type: "int8",
     attributes: { perm: [1, 0] },
   });
-  const session = await Session.create(graph, [codes, scales], { threads, weights });
-  return { session, outputs: { codes: codes.name, scales: scales.name } };
+  return { codes, scales };
 }
 
 /** The matrix with its rows and columns rotated; `weights` receives what that is multiplied by. */

@@ -122,12 +122,14 @@ export class SequenceRunner {
     reading: Reading<T>,
     work: (lane: Lane, work: LaneWork & { readonly microBatch: MicroBatch }, index: number) => Promise<void>,
   ): Promise<void> {
-    const shares = shareOut(this.#plan(batch), this.#lanes.length, this.#costsIn(batch));
+    const dataOf = ({ members }: MicroBatch): T[] => members.map((member) => batch[member] as T);
+    const placesIn = (microBatch: MicroBatch): RowPlaces => select(dataOf(microBatch), reading.isSelected);
+    const plan = this.#plan(batch).filter((microBatch) => placesIn(microBatch).rows.length > 0);
+    const shares = shareOut(plan, this.#lanes.length, this.#costsIn(batch));
     const done = this.#lanes.map(async ({ lane }, index) => {
       for (const microBatch of shares[index] as MicroBatch[]) {
-        const data = microBatch.members.map((member) => batch[member] as T);
-        const places = select(data, reading.isSelected);
-        if (places.rows.length === 0) continue;
+        const data = dataOf(microBatch);
+        const places = placesIn(microBatch);
         const sequences = this.#lay(data, microBatch);
         const inputs = reading.inputs(data, places);
         await work(lane, { microBatch, sequences, places, head: reading.head, inputs }, index);

@@ -7,7 +7,7 @@
  * Room for all tokens an entry may come to have is set aside when it gets a slot: an entry that runs never waits for memory.
  */
 import { assert } from "../errors.ts";
-import { CacheBudget } from "./cache-budget.ts";
+import { CacheBudget, steppedRows } from "./cache-budget.ts";
 import type { CompletionJob } from "./completion-job.ts";
 import type { Extension } from "./decoding-model.ts";
 import { KeyValueCache } from "./key-value-cache.ts";
@@ -22,8 +22,6 @@ interface Candidate<Entry> {
   readonly own: Slot<Entry> | undefined;
 }
 
-/** Rows are added in steps of this many, or of several times as many once there are many: each time all are copied. */
-const rowStep = 64;
 /** A free slot is dropped when the cache shrinks unless its episode was active within this many calls. */
 const retainedCalls = 8;
 
@@ -183,8 +181,7 @@ export class SlotPool<Entry> {
     slots: readonly Slot<Entry>[],
     { count, rows }: { readonly count: number; readonly rows: number },
   ): number {
-    const step = rowStep * Math.max(1, Math.floor(rows / (2 * rowStep)));
-    const stepped = Math.min(Math.ceil(rows / step) * step, this.#model.contextLength);
+    const stepped = steppedRows(this.#model, rows);
     return this.budget.fits(count, stepped) ? stepped : Math.max(rows, reservedRows(slots));
   }
 
