@@ -11,12 +11,15 @@ export function tokenBytes(model: ModelOptions): number {
   return 2 * model.layers * model.keyValueHeads * width * Float32Array.BYTES_PER_ELEMENT;
 }
 
-/** Rows are added in steps of this many, or of several times as many once there are many: each time all are copied. */
+/** Rows are added in steps of this many, or of twice as many with each doubling of what there is: each time all are copied. */
 const rowStep = 64;
+/** Steps of a cache before they double. */
+const stepsBeforeDoubling = 8;
 
-/** Rows of a slot in a cache that has room for `rows` of them. */
+/** Rows of a slot in a cache that has room for `rows` of them, which are at most the model's context; so is the result. */
 export function steppedRows(model: ModelOptions, rows: number): number {
-  const step = rowStep * Math.max(1, Math.floor(rows / (4 * rowStep)));
+  const doublings = Math.max(0, Math.ceil(Math.log2(rows / (stepsBeforeDoubling * rowStep))));
+  const step = rowStep * 2 ** doublings;
   return Math.min(Math.ceil(rows / step) * step, model.contextLength);
 }
 

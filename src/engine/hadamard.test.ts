@@ -9,16 +9,6 @@ describe("a rotation in pieces", () => {
     expect([...rotatePieces(Float32Array.of(8, 0, 0, 0, 1, 2, 3, 4), 4)]).toEqual([4, 4, 4, 4, 5, -1, -2, 0]);
   });
 
-  test("of columns is the product with the matrix from the left", () => {
-    const matrix = Float32Array.from({ length: 24 }, (_, i) => i * i - 7 * i);
-    const rotated = rotatePieces(matrix, 8, 3);
-    for (let column = 0; column < 3; column++) {
-      const numbers = matrix.filter((_, i) => i % 3 === column);
-      const expected = rotatePieces(numbers, 8);
-      for (const [row, value] of expected.entries()) expect(rotated[3 * row + column]).toBeCloseTo(value, 4);
-    }
-  });
-
   test("keeps lengths and is undone by itself", () => {
     const sizes = fc.constantFrom(1, 2, 8, 64);
     const numbers = fc.double({ min: -10, max: 10, noNaN: true });

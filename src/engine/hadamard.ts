@@ -16,12 +16,12 @@ export function pieceSize(length: number): number {
 
 /**
  * Each piece of `size` numbers, a power of two, times the symmetric, orthogonal Hadamard matrix of that size; applied twice
- * it changes nothing. The numbers of a piece lie `width` apart: 1 in a row of a matrix, its columns in a column of it.
+ * it changes nothing.
  */
-export function rotatePieces(values: Float32Array, size: number, width = 1): Float32Array {
+export function rotatePieces(values: Float32Array, size: number): Float32Array {
   const norm = 1 / Math.sqrt(size);
   const rotated = values.map((value) => value * norm);
-  for (let step = width; 2 * step <= size * width; step *= 2) combineTwo(rotated, step);
+  for (let step = 1; 2 * step <= size; step *= 2) combineTwo(rotated, step);
   return rotated;
 }
 

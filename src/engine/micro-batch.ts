@@ -39,7 +39,7 @@ export function paddedTokens({ time, members }: MicroBatch): number {
 
 /**
  * The dearest first, each for the lane that has the least to do so far; ties by index. A lane has its own in the order of the
- * plan, in which those of one form follow one another. The same for the same batch, so that sums are too.
+ * plan, in which those of one form mostly follow one another. The same for the same batch, so that sums are too.
  */
 export function shareOut(
   plan: readonly MicroBatch[],

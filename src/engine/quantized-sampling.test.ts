@@ -9,7 +9,7 @@ import { randomTokens, tinyModel, tinyTokenizer } from "./engine.fixture.ts";
 import { pieceSize, rotatePieces } from "./hadamard.ts";
 import { headSize, type ModelOptions } from "./model-options.ts";
 import { initializeParameters, type ParameterSet } from "./parameters.ts";
-import { dequantizeRows, quantizeRows } from "./row-quantization.fixture.ts";
+import { dequantizeRows, quantizeRows, rotateColumns } from "./row-quantization.fixture.ts";
 import { SequenceRunner } from "./sequence-runner.ts";
 import { dequantizeMatrix, quantizeMatrix, type WeightBits } from "./weight-quantization.ts";
 
@@ -60,7 +60,7 @@ function inHeadBasis(shape: ModelOptions, name: string, { data, size }: Matrix):
   if (name.includes("o_proj")) return inRows(data, size, headPiece);
   if (!name.includes("v_proj")) return inRows(data, size);
   const [, columns] = size;
-  return rotatePieces(inRows(rotatePieces(data, headPiece, columns), size), headPiece, columns);
+  return rotateColumns(inRows(rotateColumns(data, headPiece, columns), size), headPiece, columns);
 }
 
 const contexts = [40, 300, 7, 90, 33].map((length, seed) => {

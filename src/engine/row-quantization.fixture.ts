@@ -1,5 +1,7 @@
 /** Rounding by row as plain loops, which `row-quantization.ts` is compared with. */
 
+import { rotatePieces } from "./hadamard.ts";
+
 /** A matrix (rows, columns) with a scale for each row. */
 export interface RowQuantizedMatrix {
   readonly rows: number;
@@ -53,4 +55,17 @@ export function dequantizeRows({ rows, columns, codes, scales }: RowQuantizedMat
     }
   }
   return values;
+}
+
+/** A matrix of so many columns with each column rotated in pieces of `size` (`hadamard.ts`). */
+export function rotateColumns(values: Float32Array, size: number, columns: number): Float32Array {
+  const rotated = new Float32Array(values.length);
+  for (let column = 0; column < columns; column++) {
+    const turned = rotatePieces(
+      values.filter((_, i) => i % columns === column),
+      size,
+    );
+    for (const [row, value] of turned.entries()) rotated[row * columns + column] = value;
+  }
+  return rotated;
 }

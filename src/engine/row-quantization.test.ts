@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { rotatePieces } from "./hadamard.ts";
-import { dequantizeRows, quantizeRows as naively } from "./row-quantization.fixture.ts";
+import { dequantizeRows, quantizeRows as naively, rotateColumns } from "./row-quantization.fixture.ts";
 import { quantizeRows, type RotatedMatrix } from "./row-quantization.ts";
 
 async function quantize(
@@ -48,7 +48,7 @@ test("matrices below one another, their rows and columns rotated in pieces, are 
     { data: first, shape: [6, 16], rowPiece: 8 },
     { data: second, shape: [8, 16], rowPiece: 16, columnPiece: 4 },
   ]);
-  const turned = [rotatePieces(first, 8), rotatePieces(rotatePieces(second, 16), 4, 16)];
+  const turned = [rotatePieces(first, 8), rotateColumns(rotatePieces(second, 16), 4, 16)];
   const whole = Float32Array.from(turned.flatMap((part) => [...part]));
   const expected = dequantizeRows(naively(whole, [14, 16]));
   for (const [i, value] of dequantizeRows(matrix).entries()) {
@@ -61,13 +61,22 @@ test("matrices below one another, their rows and columns rotated in pieces, are 
 });
 
 test("a matrix of more numbers than are rounded at once is rounded as by plain loops", async () => {
-  const [rows, columns] = [1100, 1024];
-  const data = Float32Array.from({ length: rows * columns }, (_, i) => Math.sin(i) * (1 + (i % 97)));
-  const matrix = await quantize([{ data, shape: [rows, columns], rowPiece: 1 }]);
-  const expected = naively(data, [rows, columns]);
-  expect(matrix.scales).toEqual(expected.scales);
+  const [rows, columns] = [1120, 1024];
+  const numbers = (count: number): Float32Array =>
+    Float32Array.from({ length: count }, (_, i) => Math.sin(i) * (1 + (i % 97)));
+  const [long, short] = [numbers(1104 * columns), numbers(16 * columns)];
+  const matrix = await quantize([
+    { data: long, shape: [1104, columns], rowPiece: 64, columnPiece: 16 },
+    { data: short, shape: [16, columns], rowPiece: 64 },
+  ]);
+  const whole = new Float32Array(rows * columns);
+  whole.set(rotateColumns(rotatePieces(long, 64), 16, columns));
+  whole.set(rotatePieces(short, 64), 1104 * columns);
+  const expected = naively(whole, [rows, columns]);
+  for (const [row, scale] of matrix.scales.entries())
+    expect(Math.abs(scale / (expected.scales[row] as number) - 1)).toBeLessThan(1e-5);
   const differences = matrix.codes.map((code, i) => Math.abs(code - (expected.codes[i] as number)));
   // A number halfway between two codes may become either.
   expect(Math.max(...new Set(differences))).toBeLessThanOrEqual(1);
-  expect(differences.filter((difference) => difference > 0).length).toBeLessThan(20);
+  expect(differences.filter((difference) => difference > 0).length).toBeLessThan(200);
 });

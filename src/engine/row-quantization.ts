@@ -3,6 +3,7 @@
  * (in, out), as the integer products of ONNX Runtime read their right factor. A model passes here whenever its weights
  * have changed, which is why graphs do it, with all threads.
  */
+import { assert } from "../errors.ts";
 import { canonicalJson } from "../shared/hash.ts";
 import { Graph, type Tensor } from "./graph.ts";
 import { hadamardMatrix } from "./hadamard.ts";
@@ -36,7 +37,7 @@ export interface QuantizationOptions {
 
 /** Stands for the largest weight of a row of zeros. */
 const leastMagnitude = 1e-30;
-/** Numbers that are rounded at once: few enough for the processor's caches, and for a table of a large vocabulary to take little memory. */
+/** Numbers that are rounded at once, so that of a table of a large vocabulary no copy is made as a whole. */
 const numbersAtOnce = 1 << 20;
 /** Rows of a cut lie at multiples of this, so that no piece of a column is cut. */
 const rowsOfCut = 64;
@@ -80,6 +81,7 @@ function cut(matrix: RotatedMatrix): RotatedMatrix[] {
   const { shape, data } = matrix;
   const [rows, columns] = shape;
   const most = rowsOfCut * Math.max(1, Math.floor(numbersAtOnce / columns / rowsOfCut));
+  assert(rowsOfCut % (matrix.columnPiece ?? 1) === 0, `pieces of ${matrix.columnPiece} rows would be cut`);
   return Array.from({ length: Math.ceil(rows / most) }, (_, index) => {
     const [start, end] = [index * most, Math.min(rows, (index + 1) * most)];
     return { ...matrix, shape: [end - start, columns], data: data.subarray(start * columns, end * columns) };
@@ -109,15 +111,16 @@ async function createRounder(
     if (tensors.length === 1) return first;
     return graph.node("Concat", tensors, shape, { type: first.type, attributes: { axis } });
   };
-  const codes = join(
-    rounded.map((part) => part.codes),
-    [columns, rows],
-    1,
-  );
+  // The last one made is computed first: codes, whose cuts then end one after the other, and scales on the way.
   const scales = join(
     rounded.map((part) => part.scales),
     [rows, 1],
     0,
+  );
+  const codes = join(
+    rounded.map((part) => part.codes),
+    [columns, rows],
+    1,
   );
   const session = await Session.create(graph, [codes, scales], { threads, weights });
   return { session, outputs: { codes: codes.name, scales: scales.name } };

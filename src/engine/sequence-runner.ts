@@ -123,13 +123,13 @@ export class SequenceRunner {
     work: (lane: Lane, work: LaneWork & { readonly microBatch: MicroBatch }, index: number) => Promise<void>,
   ): Promise<void> {
     const dataOf = ({ members }: MicroBatch): T[] => members.map((member) => batch[member] as T);
-    const placesIn = (microBatch: MicroBatch): RowPlaces => select(dataOf(microBatch), reading.isSelected);
-    const plan = this.#plan(batch).filter((microBatch) => placesIn(microBatch).rows.length > 0);
+    const isRead = (datum: T): boolean => datum.inputs.some((_, t) => reading.isSelected(datum, t));
+    const plan = this.#plan(batch).filter((microBatch) => dataOf(microBatch).some(isRead));
     const shares = shareOut(plan, this.#lanes.length, this.#costsIn(batch));
     const done = this.#lanes.map(async ({ lane }, index) => {
       for (const microBatch of shares[index] as MicroBatch[]) {
         const data = dataOf(microBatch);
-        const places = placesIn(microBatch);
+        const places = select(data, reading.isSelected);
         const sequences = this.#lay(data, microBatch);
         const inputs = reading.inputs(data, places);
         await work(lane, { microBatch, sequences, places, head: reading.head, inputs }, index);

@@ -16,7 +16,7 @@ export interface Feed {
   readonly shape: readonly number[];
 }
 
-/** What is fixed when a session is made, or an output that the caller owns: bytes too. */
+/** What is fixed when a session is made, or an output that the caller owns; unlike a `Feed` it may be bytes. */
 export interface Weight {
   readonly data: Float32Array | Uint8Array | Int8Array;
   readonly shape: readonly number[];
