@@ -21,6 +21,7 @@ import {
   markdownTable,
   ratios,
   type Side,
+  type Summary,
   summarise,
 } from "./measure.ts";
 import { Worker, WorkerError } from "./worker.ts";
@@ -58,7 +59,7 @@ export const engineBench: Bench = {
       results.push(result);
     }
     const { threads } = options;
-    const data = { threads, peer: peer?.name, fastestProduct, results };
+    const data = { threads, peer: peer?.name, fastestProduct, results: results.map(withRatios) };
     return { markdown: render(results, { threads, fastestProduct }, peer), data };
   },
 };
@@ -155,16 +156,27 @@ async function measureCase(
   }
 }
 
+/** Our rate over the peer's and over each of its other ways, round by round: median, least and most; nothing that was not measured. */
+function withRatios(result: Result): Result & { readonly ratios: Readonly<Record<string, Summary>> } {
+  const { ours, peer, variants } = result;
+  const measured = Object.entries({ peer, ...variants }).filter(([, rates]) => rates.length > 0);
+  const ratiosOf = measured.map(([side, rates]) => [side, summarise(ratios({ ours, peer: rates }))] as const);
+  return { ...result, ratios: Object.fromEntries(ratiosOf) };
+}
+
 function markdownRow(result: Result): string[] {
-  const { ours, peer, variants, shareOfProduct } = result;
-  const ratio = (other: readonly number[] | undefined): string =>
-    other === undefined || other.length === 0 ? "" : formatSummary(summarise(ratios({ ours, peer: other })));
+  const { ours, peer, shareOfProduct } = result;
+  const { ratios: all } = withRatios(result);
+  const ratio = (side: string): string => {
+    const summary = all[side];
+    return summary === undefined ? "" : formatSummary(summary);
+  };
   return [
     result.case,
     formatSummary(summarise(ours)),
     peer.length > 0 ? formatSummary(summarise(peer)) : "not measured",
-    ratio(peer),
-    ...Object.keys(trainingModes).map((mode) => ratio(variants[mode])),
+    ratio("peer"),
+    ...Object.keys(trainingModes).map(ratio),
     shareOfProduct === undefined ? "" : `${Math.round(100 * shareOfProduct)} %`,
     formatBytes(result.ourPeakBytes),
     result.peerPeakBytes === undefined ? "" : formatBytes(result.peerPeakBytes),

@@ -13,6 +13,7 @@ import { exists, makeFolder } from "../../shared/files.ts";
 import { machineMemory } from "../../training/engine-options.ts";
 import { hubSettings } from "../../training/hub-settings.ts";
 import type { CommandIo, OptionValues } from "../command.ts";
+import { readWeights, weightsOption } from "../weights-option.ts";
 import {
   failureText,
   keyFrom,
@@ -44,6 +45,7 @@ export const engineFlags = {
     value: "SIZE",
     doc: "Keys and values for each of the weights that are sampled at one time; default 2GB.",
   },
+  weights: weightsOption,
   "memory-budget": {
     type: "text",
     value: "SIZE",
@@ -138,6 +140,7 @@ async function openService(
   const backend = await openEmbeddedBackend(source, {
     threads,
     maxSlots: options.slots ?? 64,
+    samplingWeights: readWeights(options.weights),
     ...sizes,
     hub,
   });

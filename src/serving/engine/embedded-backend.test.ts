@@ -114,6 +114,33 @@ test("weights handed out stay as they were, and the base too", async () => {
   for (const sampler of [before, after, opened]) await sampler.close();
 });
 
+test("with weights of few bits it samples with those, and trains and reads prompts with all", async () => {
+  const rounded = await openEmbeddedBackend(base, { ...options, cacheMemory: 1e8, samplingWeights: "int8" });
+  onTestFinished(() => rounded.close());
+  const prompt = randomTokens(9, random(1, "prompt"));
+  const sampling = {
+    seeds: [1],
+    maxTokens: 1,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    stopTexts: [],
+    stopTokens: [],
+  };
+  const [[ours], [theirs]] = [
+    await rounded.base.sample(prompt, sampling),
+    await backend.base.sample(prompt, sampling),
+  ];
+  expect(ours?.logprobs[0]).not.toBe(theirs?.logprobs[0]);
+  expect(ours?.logprobs[0]).toBeCloseTo(theirs?.logprobs[0] as number, 1);
+  expect(await rounded.base.promptLogprobs(prompt)).toEqual(await backend.base.promptLogprobs(prompt));
+  const [few, all] = [
+    await rounded.base.topPromptLogprobs(prompt, 2),
+    await backend.base.topPromptLogprobs(prompt, 2),
+  ];
+  expect(few).toEqual(all);
+});
+
 /** Equal but for the last bits, in which what a cache already holds shows. */
 function expectSame(ours: readonly SampledSequence[], theirs: readonly SampledSequence[]): void {
   expect(ours.map(({ tokens }) => tokens)).toEqual(theirs.map(({ tokens }) => tokens));

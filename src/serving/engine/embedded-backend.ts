@@ -17,6 +17,7 @@ import { requireRoom } from "../../engine/require-room.ts";
 import { SequenceRunner } from "../../engine/sequence-runner.ts";
 import { type TrainedWeights, wholeWeights } from "../../engine/trained-weights.ts";
 import { type MemoryLimits, planTraining } from "../../engine/training-plan.ts";
+import type { SamplingWeights } from "../../engine/weight-quantization.ts";
 import { EngineError } from "../../errors.ts";
 import { allWritten } from "../../shared/files.ts";
 import { canonicalJson } from "../../shared/hash.ts";
@@ -33,6 +34,8 @@ export interface EmbeddedBackendOptions extends MemoryLimits {
   readonly maxSlots: number;
   /** Bytes that keys and values may take for each of the weights that are sampled at one time. */
   readonly cacheMemory: number;
+  /** What completions are sampled with. Absent: f32. */
+  readonly samplingWeights?: SamplingWeights | undefined;
   /** Bytes of the machine: a base that cannot be sampled in them is refused. Absent: unlimited. */
   readonly machineMemory?: number;
   readonly hub?: HubOptions;
@@ -57,10 +60,11 @@ export async function openEmbeddedBackend(
   source: string,
   options: EmbeddedBackendOptions,
 ): Promise<EmbeddedBackend> {
-  const { machineMemory, hub } = options;
+  const { machineMemory, hub, samplingWeights } = options;
   const files = await openModelFiles(await locateModel(source, hub), hub);
   try {
-    if (machineMemory !== undefined) requireRoom(source, files.model, { machineMemory });
+    if (machineMemory !== undefined)
+      requireRoom(source, files.model, { machineMemory, ...(samplingWeights && { samplingWeights }) });
     const base = {
       model: files.model,
       tokenizer: await files.readTokenizer(),
@@ -145,7 +149,7 @@ export class EmbeddedBackend implements Backend {
   }
 
   #sampler(weights: TrainedWeights): EmbeddedSampler {
-    const { threads, maxSlots, cacheMemory } = this.#options;
+    const { threads, maxSlots, cacheMemory, samplingWeights } = this.#options;
     const logprobs = async (all: ParameterSet, batch: readonly Datum[]): Promise<Float32Array[]> => {
       const run = this.#borrow(weights);
       try {
@@ -161,6 +165,7 @@ export class EmbeddedBackend implements Backend {
       threads,
       maxSlots,
       cacheMemory,
+      samplingWeights,
       logprobs,
       save,
     });

@@ -8,6 +8,7 @@ import { EmbeddedPolicy } from "../../engine/embedded-policy.ts";
 import { KeyValueCache } from "../../engine/key-value-cache.ts";
 import type { ParameterSet } from "../../engine/parameters.ts";
 import type { TrainedWeights } from "../../engine/trained-weights.ts";
+import { bitsOf, type SamplingWeights, type WeightBits } from "../../engine/weight-quantization.ts";
 import type { WritableTokenizer } from "../../tokenizer/tokenizer-file.ts";
 import type { SampledSequence, SampleOptions, Sampler, TokenLogprob } from "./backend.ts";
 
@@ -18,6 +19,8 @@ export interface EmbeddedSamplerParts {
   readonly maxSlots: number;
   /** Bytes that keys and values may take. */
   readonly cacheMemory: number;
+  /** What completions are sampled with; log-probabilities of prompts are those of the weights as they are. Absent: f32. */
+  readonly samplingWeights?: SamplingWeights | undefined;
   /** Of whole sequences under these weights. */
   readonly logprobs: (weights: ParameterSet, batch: readonly Datum[]) => Promise<Float32Array[]>;
   readonly save: (folder: string) => Promise<void>;
@@ -30,7 +33,7 @@ export class EmbeddedSampler implements Sampler {
 
   constructor(parts: EmbeddedSamplerParts) {
     this.#parts = parts;
-    this.#decoding = createDecoding(parts);
+    this.#decoding = createDecoding(parts, bitsOf(parts.samplingWeights ?? "f32"));
     this.#policy = new EmbeddedPolicy({
       identity: { type: "embedded", model: "snapshot" },
       model: this.#decoding,
@@ -69,7 +72,7 @@ export class EmbeddedSampler implements Sampler {
     k: number,
   ): Promise<readonly (readonly TokenLogprob[])[]> {
     const { model } = this.#parts.weights.adapted;
-    const decoding = createDecoding(this.#parts);
+    const decoding = createDecoding(this.#parts, undefined);
     const cache = new KeyValueCache(model, 1, prompt.length);
     const places: TokenLogprob[][] = [];
     try {
@@ -99,10 +102,13 @@ export class EmbeddedSampler implements Sampler {
   }
 }
 
-function createDecoding({ weights, threads }: EmbeddedSamplerParts): DecodingModel {
+function createDecoding(
+  { weights, threads }: EmbeddedSamplerParts,
+  bits: WeightBits | undefined,
+): DecodingModel {
   return new DecodingModel(weights.adapted.model, () => weights.merged(), {
     threads,
-    bits: undefined,
+    bits,
     forget: (merged) => weights.forgetMerged(merged),
   });
 }
